@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from coherence.cli.columns import aligned, cut, print_columns, width
+from coherence.cli.columns import cut, print_columns, width
 from coherence.core.readings import one_line
 from coherence.lessons.normal import normalise
 from coherence.lessons.records import Lesson, LessonStats
@@ -21,12 +24,7 @@ ERROR = 200
 """Characters of an error, and of the fix below it, that a search shows."""
 
 NAME = 40
-LEAST_NAME, LEAST_FIX = 12, 20
-"""Characters of them that are shown in a terminal of 80 columns."""
-
-
-GAP = 2
-"""Spaces between two columns."""
+"""Characters of a tool or a pattern that a table shows."""
 
 
 def plain(lesson: Lesson) -> dict[str, Any]:
@@ -38,44 +36,36 @@ def plain(lesson: Lesson) -> dict[str, Any]:
 
 def print_lessons(lessons: Sequence[Lesson]) -> None:
     """Print a lesson a line, no longer than a terminal is wide."""
-    table = [
-        ("id", "seen", "times", "helped"),
-        *((str(each.id), _day(each.seen), str(each.count), _record(each)) for each in lessons),
-    ]
-    room = width() - max(map(len, aligned(table)))
-    names = _names(lessons, room - 3 * GAP - LEAST_FIX)
-    named = [(*numbers, *name) for numbers, name in zip(table, names, strict=True)]
-    left = max(width() - max(map(len, aligned(named))) - GAP, LEAST_FIX)
-    fixes = ["fix", *(cut(each.fix_text, min(FIX, left)) for each in lessons)]
-    print_columns([(*row, fix) for row, fix in zip(named, fixes, strict=True)])
+    table = Table(box=None, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("id", "seen", "times", "helped"):
+        table.add_column(name, no_wrap=True)
+    for name in ("tool", "pattern", "fix"):
+        table.add_column(name)
+    for each in lessons:
+        numbers = (str(each.id), _day(each.seen), str(each.count), _record(each))
+        texts = (cut(each.tool, NAME) or "-", cut(each.pattern, NAME) or "-", cut(each.fix_text, FIX))
+        table.add_row(*numbers, *(Text(text, no_wrap=True, overflow="ellipsis") for text in texts))
+    console = Console(width=width(), highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def print_found(lessons: Sequence[Lesson]) -> None:
-    """Print how likely each lesson is the fix that was asked for, and below it its error and its fix."""
-    table = [("id", "similarity", "match", "seen", "times", "helped")]
-    table += [
-        (str(each.id), f"{each.similarity:.2f}", each.match, _day(each.seen), str(each.count), _record(each))
-        for each in lessons
-    ]
-    names = _names(lessons, width() - max(map(len, aligned(table))) - 2 * GAP)
-    head, *lines = aligned([(*numbers, *name) for numbers, name in zip(table, names, strict=True)])
-    sys.stdout.write(head + "\n")
-    for line, lesson in zip(lines, lessons, strict=True):
-        sys.stdout.write(line + "\n")
-        for name, text in (("error", _headline(lesson.error_text)), ("fix", lesson.fix_text)):
-            told = f"    {name}: "
-            sys.stdout.write(f"{told}{cut(text, min(ERROR, width() - len(told)))}\n")
+    """Print for each lesson how likely it is the fix that was asked for, and below that its error and its fix."""
+    for each in lessons:
+        known = f"{each.id}  similarity {each.similarity:.2f} ({each.match})  seen {_day(each.seen)}"
+        name = "  ".join(cut(name, NAME) for name in (each.tool, each.pattern) if name)
+        lines = (
+            f"{known}  recorded {_times(each)}  helped {_record(each)}  {name}".rstrip(),
+            f"    error: {cut(_headline(each.error_text), ERROR)}",
+            f"    fix: {cut(each.fix_text, ERROR)}",
+        )
+        sys.stdout.writelines(f"{_fitting(line)}\n" for line in lines)
 
 
-def _names(lessons: Sequence[Lesson], room: int) -> list[tuple[str, str]]:
-    """Return tool and pattern of each lesson, with their heads, in no more than so many characters of a line."""
-    tools = max((len(cut(each.tool, NAME)) for each in lessons), default=0)
-    tool = min(NAME, max(room - NAME, LEAST_NAME))
-    pattern = min(NAME, max(room - min(tools, tool), LEAST_NAME))
-    return [
-        ("tool", "pattern"),
-        *((cut(each.tool, tool) or "-", cut(each.pattern, pattern) or "-") for each in lessons),
-    ]
+def _fitting(line: str) -> str:
+    return line if len(line) <= width() else f"{line[: width() - 1]}…"
 
 
 def _headline(error: str) -> str:
@@ -86,12 +76,11 @@ def _headline(error: str) -> str:
 
 def print_lesson(lesson: Lesson) -> None:
     """Print everything that is known of a lesson; what it quotes stays within its part of the page."""
-    times = "once" if lesson.count == 1 else f"{lesson.count} times"
     rows = [
         ("lesson", str(lesson.id)),
         ("pattern", lesson.pattern),
         ("tool", lesson.tool or "-"),
-        ("recorded", f"{times}, from {_time(lesson.created)} to {_time(lesson.seen)}"),
+        ("recorded", f"{_times(lesson)}, from {_time(lesson.created)} to {_time(lesson.seen)}"),
         ("helped", _record(lesson) + (", retired: no longer offered" if lesson.retired else "")),
     ]
     rows += [
@@ -107,24 +96,25 @@ def print_lesson(lesson: Lesson) -> None:
 
 def print_stats(stats: LessonStats) -> None:
     """Print what a store of lessons holds."""
+    unused = "" if stats.by_meaning else ", not this one: found by signature and names only"
     print_columns(
         [
             ("lessons", str(stats.lessons)),
             ("retired", str(stats.retired)),
             ("outcomes", f"{stats.outcomes}, of these {stats.helped} helped"),
-            ("embedded", f"{stats.vectors} by {stats.embedder or 'no model yet'}{_unused(stats)}"),
+            ("embedded", f"{stats.vectors} by {stats.embedder or 'no model yet'}{unused}"),
             ("index", f"{stats.tier}, {_size(stats.index_memory_bytes)} memory, {_size(stats.index_disk_bytes)} disk"),
         ]
     )
 
 
-def _unused(stats: LessonStats) -> str:
-    return "" if stats.by_meaning else ", not this one: found by signature and names only"
+def _times(lesson: Lesson) -> str:
+    return "once" if lesson.count == 1 else f"{lesson.count} times"
 
 
 def _record(lesson: Lesson) -> str:
-    told = lesson.helped + lesson.failed
-    return f"{lesson.helped} of {told}" if told else "-"
+    tried = lesson.helped + lesson.failed
+    return f"{lesson.helped} of {tried}" if tried else "-"
 
 
 def _size(count: int) -> str:

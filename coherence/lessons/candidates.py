@@ -1,20 +1,20 @@
-"""Which lessons may answer a question: those of equal signature, those that name the same, the nearest in meaning."""
+"""Lessons that may answer a question: those of equal signature, those that name the same, the nearest in meaning."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.identifiers import LITTLE, ErrorNames, Shared, shared_names
+from coherence.lessons.identifiers import ErrorNames, shared_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
-from coherence.lessons.row_cache import Listed, Shelf
+from coherence.lessons.row_cache import Shelf
 from coherence.lessons.search import Searching
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import LessonState, parts
+from coherence.lessons.table import AMONG, LessonState, json_ids
 from coherence.store.store import Store
 
 SAME = 48
@@ -36,11 +36,8 @@ NAMED = 16
 NEAREST = 60
 """Lessons that the index is asked for; for a description twice as many."""
 
-OF_ONE_PATTERN = 3
-"""Lessons of one pattern among the candidates for a description, beside those that it names."""
-
 UNKNOWN = 0.4
-"""What stands for the cosine of a lesson that is not among the nearest."""
+"""Stands for the cosine of a lesson that is not among the nearest."""
 
 MAX_COMPARED = 20
 """Candidates that are compared word by word."""
@@ -138,7 +135,7 @@ def _hits(
         for (id, each), both in zip(listed.items(), shared, strict=True)
     ]
     ranked.sort()
-    chosen = _varied(ranked, listed) if asked.prose else {id: both for _, id, both in ranked[:MAX_COMPARED]}
+    chosen = {id: both for _, id, both in ranked[:MAX_COMPARED]}
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
         cosines.update(_cosines(shelf.store, vector, others) if others else {})
@@ -158,27 +155,9 @@ def _hits(
     ]
 
 
-def _varied(ranked: Sequence[tuple[float, int, Shared]], listed: Mapping[int, Listed]) -> dict[int, Shared]:
-    """Return the first of some lessons, few of one pattern."""
-    counts: Counter[str] = Counter()
-    chosen: dict[int, Shared] = {}
-    for _, id, both in ranked:
-        pattern = listed[id].pattern
-        counts[pattern] += bool(pattern) and both.named < LITTLE
-        if counts[pattern] <= OF_ONE_PATTERN:
-            chosen[id] = both
-        if len(chosen) == MAX_COMPARED:
-            break
-    return chosen
-
-
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:
-    rows: list[tuple[int, bytes]] = []
-    for part, marks in parts(ids):
-        rows += store.fetch(
-            f"SELECT lesson_id, vector FROM lesson_vectors WHERE lesson_id IN ({marks})",  # noqa: S608 - marks
-            part,
-        )
+    sql = f"SELECT lesson_id, vector FROM lesson_vectors WHERE {AMONG.format('lesson_id')}"  # noqa: S608 - a constant
+    rows = store.fetch(sql, (json_ids(ids),))
     return {id: cosine(vector, np.frombuffer(kept, "<f2")) for id, kept in rows if len(kept) == 2 * len(vector)}
 
 

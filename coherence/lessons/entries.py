@@ -15,7 +15,6 @@ from typing import IO
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact_value
 from coherence.core.validation import check_count, check_number, shown
 from coherence.lessons import normal
@@ -36,106 +35,52 @@ LATEST = 1e11
 """Unix seconds (the year 5138) from which a number is taken for milliseconds; a thousand times later for microseconds,
 and then for nanoseconds."""
 
-_BETWEEN = lazy_regex(r"[\s,\[\]]*")
-_DECODER = json.JSONDecoder()
-
-
-class LessonEntry(msgspec.Struct, frozen=True):
-    """A lesson that was read."""
-
-    new: New
-    """As it is kept where it is unknown; its time is when it was first recorded."""
-    seen: float | None
-    """When it was last recorded, Unix seconds; ``None`` if nothing says so."""
-
 
 class RefusedEntry(msgspec.Struct, frozen=True):
-    """What could not be read as a lesson."""
+    """A line that could not be read as a lesson."""
 
     line: int
-    """Counted from 1."""
+    """Counted from 1; in a JSON array the place of the lesson."""
     why: str
 
 
-def read_entries(source: IO[bytes]) -> Iterator[LessonEntry | RefusedEntry]:
-    r"""Yield the lessons of a file, and what in it is none.
+def read_entries(source: IO[bytes]) -> Iterator[New | RefusedEntry]:
+    r"""Yield the lessons of a file, and its lines that are none.
 
     Examples
     --------
     >>> import io
     >>> lines = b'{"pattern": "p", "error": "boom", "fix": "calm down", "ts": 5}\n{"pattern": "p"}\nwhat?\n'
     >>> found = list(read_entries(io.BytesIO(lines)))
-    >>> [each.why if isinstance(each, RefusedEntry) else each.new.fix_text for each in found]
+    >>> [each.why if isinstance(each, RefusedEntry) else each.fix_text for each in found]
     ['calm down', 'error_text is missing', 'not JSON: Expecting value']
     """
-    lines = _lines(source)
     first = True
-    for number, line in lines:
-        if line is None:
-            yield RefusedEntry(number, f"longer than {MAX_BYTES:,} bytes")
-        elif line.strip():
-            if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
-                yield from _read_whole(number, line, lines)
-                return
-            yield _read_line(number, line)
-        first = first and line is not None and not line.strip()
-
-
-def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield (number, line); ``None`` for a line that is too long."""
-    number = 0
-    while line := source.readline(MAX_BYTES + 1):
-        number += 1
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) <= MAX_BYTES:
-            yield number, line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = source.readline(MAX_BYTES)
-        yield number, None
-
-
-def _read_line(number: int, line: bytes) -> LessonEntry | RefusedEntry:
-    try:
-        return _read(number, json.loads(line.decode("utf-8")))
-    except (ValueError, RecursionError) as error:
-        return RefusedEntry(number, _no_json(error))
-
-
-def _read_whole(
-    number: int, first: bytes, lines: Iterator[tuple[int, bytes | None]]
-) -> Iterator[LessonEntry | RefusedEntry]:
-    """Yield the objects of a JSON array, or of objects that take several lines each."""
-    parts, size = [first], len(first)
-    for _, line in lines:
-        size += MAX_BYTES if line is None else len(line)
-        if line is None or size > MAX_BYTES:
-            yield RefusedEntry(
-                number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead"
-            )
+    for number, line in enumerate(iter(lambda: source.readline(MAX_BYTES + 1), b""), 1):
+        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        if len(line) > MAX_BYTES:
+            yield RefusedEntry(number, f"longer than {MAX_BYTES:,} bytes; nothing after it was read")
             return
-        parts.append(line)
+        if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
+            yield from _read_whole(number, line + source.read(MAX_BYTES))
+            return
+        if line.strip():
+            first = False
+            yield _read(number, line)
+
+
+def _read_whole(number: int, data: bytes) -> Iterator[New | RefusedEntry]:
+    """Yield the lessons of one JSON array, or one that takes several lines."""
+    if len(data) > MAX_BYTES:
+        yield RefusedEntry(number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead")
+        return
     try:
-        text = b"".join(parts).decode("utf-8").strip()
-    except UnicodeDecodeError as error:
+        value = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         yield RefusedEntry(number, _no_json(error))
         return
-    at = counted = 0
-    while True:
-        found = _BETWEEN.match(text, at)
-        at = found.end() if found else at
-        number, counted = number + text.count("\n", counted, at), at
-        if at == len(text):
-            break
-        try:
-            value, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            yield RefusedEntry(number, f"{_no_json(error)}; nothing after it was read")
-            return
-        yield _read(number, value)
-    if text.startswith("[") and not text.endswith("]"):
-        yield RefusedEntry(number, "the array does not end: the file may have been cut off")
+    for place, each in enumerate(value if isinstance(value, list) else [value], 1):
+        yield _read(place, each)
 
 
 def _no_json(error: Exception) -> str:
@@ -146,14 +91,19 @@ def _no_json(error: Exception) -> str:
     return f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
 
 
-def _read(number: int, value: object) -> LessonEntry | RefusedEntry:
+def _read(number: int, given: object) -> New | RefusedEntry:
+    """Read a lesson, a line or a JSON value."""
+    try:
+        value = json.loads(given.decode("utf-8")) if isinstance(given, bytes) else given
+    except (ValueError, RecursionError) as error:
+        return RefusedEntry(number, _no_json(error))
     try:
         return _entry(value)
     except (TypeError, ValueError) as error:
         return RefusedEntry(number, str(error))
 
 
-def _entry(value: object) -> LessonEntry:
+def _entry(value: object) -> New:
     if not isinstance(value, dict):
         raise TypeError(f"a lesson must be a JSON object, not {shown(value)}")
     seen = _time(value, "seen", "ts")
@@ -173,7 +123,7 @@ def _entry(value: object) -> LessonEntry:
         "failed": check_count("failed", value.get("failed", 0), most=MAX_COUNT),
     }
     shape = _shape(value.get("shape"), new.shape) if value.get("form", normal.FORM) == normal.FORM else new.shape
-    return LessonEntry(msgspec.structs.replace(new, shape=shape, **counts), seen)
+    return msgspec.structs.replace(new, shape=shape, seen=seen, **counts)
 
 
 def _shape(value: object, default: ErrorShape) -> ErrorShape:

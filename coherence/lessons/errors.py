@@ -1,4 +1,4 @@
-"""What a store of lessons raises."""
+"""The errors that a store of lessons raises."""
 
 from __future__ import annotations
 

@@ -7,23 +7,23 @@ from typing import IO, Any
 
 import msgspec
 
-from coherence.lessons.entries import LessonEntry, RefusedEntry, read_entries
+from coherence.lessons.entries import RefusedEntry, read_entries
 from coherence.lessons.records import Known
 from coherence.lessons.store import LessonStore
 from coherence.lessons.table import PAGE, New, find_identity, read_lessons
 
 CUT = "[…]"
-"""Stands where a text was shortened: what its error is may not be told from the rest, so its shape is written too."""
+"""Stands where a text was shortened: the rest may not show what its error is, so its shape is written too."""
 
 BATCH = 256
 """Lessons that are kept in one transaction."""
 
 MAX_REFUSALS = 50
-"""Refused lines that are told one by one."""
+"""Refused lines that are reported one by one."""
 
 
 class ImportReport(msgspec.Struct, kw_only=True):
-    """What became of imported lessons."""
+    """The numbers of lessons that an import added, changed and refused."""
 
     added: int = 0
     """Lessons that were unknown."""
@@ -105,13 +105,12 @@ def import_lessons(
         The file of the store cannot be written; what was kept before stays.
     """
     report = ImportReport()
-    batch: list[LessonEntry] = []
+    batch: list[New] = []
     count = 0
     for found in read_entries(source):
         if isinstance(found, RefusedEntry):
             report.refused += 1
-            if len(report.refusals) < MAX_REFUSALS:
-                report.refusals.append(found)
+            report.refusals += [found] * (len(report.refusals) < MAX_REFUSALS)
             continue
         batch.append(found)
         count += 1
@@ -124,52 +123,11 @@ def import_lessons(
     return report
 
 
-def _keep(store: LessonStore, entries: Sequence[LessonEntry], report: ImportReport) -> None:
-    merged: dict[bytes, LessonEntry] = {}
-    for entry in entries:
-        identity = entry.new.identity
-        merged[identity] = _larger(merged[identity], entry) if identity in merged else entry
-    ids = {identity: find_identity(store.store, identity) for identity in merged}
-    known = read_lessons(store.store, [id for id in ids.values() if id is not None])
-    news: list[New] = []
-    for identity, entry in merged.items():
-        there = known.get(ids[identity] or 0)
-        more = _added(entry) if there is None else _changed(entry, there)
-        news += more
-        report.added += there is None
-        report.changed += there is not None and bool(more)
-        report.same += there is not None and not more
-    if news:
-        store.add(news)
-
-
-def _larger(one: LessonEntry, other: LessonEntry) -> LessonEntry:
-    """Return one lesson for two that are the same."""
-    first, second = one.new, other.new
-    new = msgspec.structs.replace(
-        first,
-        count=max(first.count, second.count),
-        helped=max(first.helped, second.helped),
-        failed=max(first.failed, second.failed),
-        ts=min(first.ts, second.ts),
-    )
-    return LessonEntry(new, max((seen for seen in (one.seen, other.seen) if seen is not None), default=None))
-
-
-def _added(entry: LessonEntry) -> list[New]:
-    """Return what makes an unknown lesson: a second record that counts nothing brings when it was last seen."""
-    new, seen = entry.new, entry.seen
-    later = seen is not None and seen > new.ts
-    return [new, *([_counting(new, 0, 0, 0, seen)] if later and seen is not None else [])]
-
-
-def _changed(entry: LessonEntry, known: Known) -> list[New]:
-    """Return what a known lesson lacks."""
-    new, seen = entry.new, known.seen if entry.seen is None else max(entry.seen, known.seen)
-    count = max(new.count - known.count, 0)
-    helped, failed = max(new.helped - known.helped, 0), max(new.failed - known.failed, 0)
-    return [_counting(new, count, helped, failed, seen)] if count or helped or failed or seen > known.seen else []
-
-
-def _counting(new: New, count: int, helped: int, failed: int, ts: float) -> New:
-    return msgspec.structs.replace(new, count=count, helped=helped, failed=failed, ts=ts)
+def _keep(store: LessonStore, batch: Sequence[New], report: ImportReport) -> None:
+    ids = [find_identity(store.store, new.identity) for new in batch]
+    before = read_lessons(store.store, [id for id in ids if id is not None])
+    after = read_lessons(store.store, store.add(batch, merge=True))
+    for id, lesson in after.items():
+        report.added += id not in before
+        report.changed += id in before and before[id] != lesson
+        report.same += before.get(id) == lesson

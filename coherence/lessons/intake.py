@@ -1,4 +1,4 @@
-"""What comes in: texts bounded and made fit to be kept, lessons checked, an embedder that can be used."""
+"""Arguments of the store of lessons: texts bounded and made fit to be kept, lessons and embedders checked."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def shortened(error: str, shape: ErrorShape) -> str:
     at = next((at for at, line in enumerate(lines) if anchor and anchor in line), None)
     if at is None:
         return short(error, MAX_LESSON)
-    told = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MAX_LESSON // 4)
+    around = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MAX_LESSON // 4)
     third = MAX_LESSON * 3 // 8 - 10
-    return f"{error[:third]}\n[…]\n{told}\n[…]\n{error[-third:]}"
+    return f"{error[:third]}\n[…]\n{around}\n[…]\n{error[-third:]}"
 
 
 def _visible(field: str, text: object) -> str:

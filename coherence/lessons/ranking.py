@@ -1,4 +1,4 @@
-"""How likely a lesson names the right fix: one number in [0, 1] from words, names and meaning.
+"""The chance that a lesson names the right fix: one number in [0, 1] from words, names and meaning.
 
 Of an error it is the product of two chances: that the lesson is about this kind of error, and that its names are right.
 The first is a logistic model of a few features. The second is that of the lesson whose names fit best beside the
@@ -13,12 +13,10 @@ agreement never lowers the similarity.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import mul
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -37,18 +35,18 @@ PROSE_LEAST = 0.1
 """Similarity below which nothing is said of a description: it has few words, and who describes can judge."""
 
 UNKNOWN_COSINE = 0.6
-"""What stands for the cosine of a lesson that was found without embedding anything."""
+"""Stands for the cosine of a lesson that was found without embedding anything."""
 
-KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 0.1, 2.3, 0.0)
+KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 2.3)
 """Bias, then :func:`kind_features`."""
 
 PROSE: tuple[float, ...] = (-7.4, 8.06, 3.23, 0.68, 3.34)
 """Bias, then :func:`prose_features`."""
 
-ORDER: tuple[float, ...] = (2.61, -2.65, 0.38, 0.08, -1.28, -0.74, -2.21, 0.65, -0.67, 1.14, -0.71, -2.4)
+ORDER: tuple[float, ...] = (5.26, 0.38, 0.08, -1.28, -2.21, 1.32, 1.85, -2.4)
 """Of :func:`name_features`: the log odds between two lessons of one kind that one rather than the other is right."""
 
-SURE: tuple[float, ...] = (-0.65, 0.0, 0.0, 1.82, 0.55, 0.36, 0.0, -0.69, 1.1, 0.0, 1.93, -1.24, 0.0, 1.32)
+SURE: tuple[float, ...] = (-0.65, 0.0, 1.82, 0.55, 0.36, -0.69, 1.1, 1.93, 0.0, 1.32)
 """Bias, then :func:`name_features` of the lesson with the best names, and how far ahead of the next fix it is."""
 
 TEMPER = 0.4
@@ -57,9 +55,6 @@ TEMPER = 0.4
 MAX_AHEAD = 3.0
 """Log odds beyond which being further ahead says no more."""
 
-OF_ONE_PATTERN = 1
-"""Lessons of one pattern that answer a description which names none of what they name."""
-
 RIVAL = 0.5
 """Share of a lesson's chance to be of the right kind from which another one is a rival for the names."""
 
@@ -67,22 +62,11 @@ RIVAL = 0.5
 NAMES_IT = 0.6
 """Weight of shared names from which a lesson was recorded for what the question names."""
 
-SAME = 0.95
-"""Chance of the names of a lesson about the very same error at least, if no other lesson shares more names."""
-
 GUESSED = 0.7
-"""Similarity of a fix with other names at most: nobody has seen it help."""
+"""Similarity of a fix with other names at most: it was never seen to help."""
 
 POOLED = 0.9
 """Share of the chance of the likeliest lesson of a pattern that another one of it has at least, if it shares names."""
-
-
-class Most(NamedTuple):
-    """The most that a question shares with any lesson that is about as likely to be of the right kind."""
-
-    named: float
-    slotted: float
-    met: float
 
 
 class RankedCandidate(msgspec.Struct, frozen=True):
@@ -94,16 +78,14 @@ class RankedCandidate(msgspec.Struct, frozen=True):
     """That it is about this kind of error."""
     given: Features
     """Of names; of a description none."""
-    same: bool = False
-    """Whether it is about this very error."""
     odds: float = 0.0
-    """What :data:`ORDER` makes of its names."""
+    """The sum of its names, weighed by :data:`ORDER`."""
     chance: float = 0.0
     """That it names the right fix."""
 
     @property
     def refilled(self) -> bool:
-        """Whether the fix took over the names of the question."""
+        """True if the fix took over the names of the question."""
         return self.fix != self.hit.known.fix_text
 
 
@@ -137,7 +119,7 @@ def rank(
             continue
         match: Match = "similar"
         if judged.hit.equal:
-            match = "exact" if keys_of(known.shape) == keys_of(asked) else "shape"
+            match = "exact" if known.keys == keys_of(asked) else "shape"
         lesson = known.as_lesson(
             similarity=round(chance, 4), match=match, fix_text=judged.fix, refilled=judged.refilled
         )
@@ -147,19 +129,7 @@ def rank(
         kept = best.setdefault(lesson.fix_text, lesson)
         if kept.refilled and not lesson.refilled:  # the same fix, as it was recorded for this very name
             best[lesson.fix_text] = msgspec.structs.replace(lesson, similarity=kept.similarity)
-    return _varied(best.values(), hits)[:k] if asked.prose else list(best.values())[:k]
-
-
-def _varied(found: Iterable[Lesson], hits: Sequence[Hit]) -> list[Lesson]:
-    """Return lessons with few of one pattern, unless a description names what they name: the others say the same."""
-    named = {hit.known.id for hit in hits if hit.named >= LITTLE}
-    counts: Counter[str] = Counter()
-    kept = []
-    for lesson in found:
-        counts[lesson.pattern] += lesson.id not in named
-        if lesson.id in named or not lesson.pattern or counts[lesson.pattern] <= OF_ONE_PATTERN:
-            kept.append(lesson)
-    return kept
+    return list(best.values())[:k]
 
 
 def judge(
@@ -168,7 +138,6 @@ def judge(
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
-    falling, rivals = _rivals(kinds, hits, RIVAL * least)
     made = []
     for hit, kind in zip(hits, kinds, strict=True):
         if kind < least or hit.known.retired:
@@ -179,10 +148,8 @@ def judge(
         if asked.prose:
             made.append(RankedCandidate(hit, fix, kind, (), chance=kind))
         elif not _is_of_another(hit, fix):
-            rival = rivals[bisect_right(falling, -RIVAL * kind)]
-            given = name_features(asked, hit, rival, fix)
-            same = _is_same(asked, hit) and rival.named - hit.named < LITTLE
-            made.append(RankedCandidate(hit, fix, kind, given, same, weighed(ORDER, given)))
+            given = name_features(asked, hit, fix)
+            made.append(RankedCandidate(hit, fix, kind, given, weighed(ORDER, given)))
     return made if asked.prose else _beside_each_other(made)
 
 
@@ -199,8 +166,7 @@ def _beside_each_other(made: Sequence[RankedCandidate]) -> list[RankedCandidate]
             best = max(rivals, key=lambda each: each.odds)
             best_of[len(rivals)] = best, logistic(SURE, sure_features(best, rivals))
         best, sure = best_of[len(rivals)]
-        names = sure * math.exp(TEMPER * (judged.odds - best.odds))
-        chance = judged.kind * (max(names, SAME) if judged.same else names)
+        chance = judged.kind * sure * math.exp(TEMPER * (judged.odds - best.odds))
         found.append(msgspec.structs.replace(judged, chance=chance))
     return found
 
@@ -209,31 +175,15 @@ def sure_features(best: RankedCandidate, rivals: Iterable[RankedCandidate]) -> F
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
     ahead = best.odds - max(others) if others else MAX_AHEAD
-    keyed = bool(keys_of(best.hit.known.shape))
+    keyed = bool(best.hit.known.keys)
     # Alone with other names proves little.
     shared = min(max(best.hit.named, LITTLE), 1.0) if keyed and not best.refilled else 1.0
     return (*best.given, min(ahead, MAX_AHEAD * shared))
 
 
-def _is_same(asked: ErrorShape, hit: Hit) -> bool:
-    """Tell whether a lesson is about this very error: equal signature and names, and a fix about no other name."""
-    return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == keys_of(hit.known.shape)
-
-
 def _is_of_another(hit: Hit, fix: str) -> bool:
     """Tell whether a fix is about a name that the question lacks, and about none that it has."""
     return max(hit.met, hit.slotted) < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
-
-
-def _rivals(kinds: Sequence[float], hits: Sequence[Hit], least: float) -> tuple[list[float], list[Most]]:
-    """Return the chances of the kind, negative and rising, and after each the most that these lessons share so far."""
-    falling, most = [], [Most(0.0, 0.0, 0.0)]
-    likely = [each for each in zip(kinds, hits, strict=True) if each[0] >= least]
-    for kind, hit in sorted(likely, key=lambda each: -each[0]):
-        last = most[-1]
-        falling.append(-kind)
-        most.append(Most(max(last.named, hit.named), max(last.slotted, hit.slotted), max(last.met, hit.met)))
-    return falling, most
 
 
 def _pooled(kinds: list[float], hits: Sequence[Hit]) -> list[float]:
@@ -269,60 +219,51 @@ def record_factor(known: Known) -> float:
 def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
     """Return what tells the kind of an error, for each lesson.
 
-    Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
+    Equal signature, equal keys besides, cosine, words, wording, tool.
     """
     keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
     found: list[Features] = []
     for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
-        theirs, their_wording, exception, their_tool = hit.known.compared
-        equal, cosine = hit.equal, hit.cosine
+        equal, cosine, known = hit.equal, hit.cosine, hit.known
         found.append(
             (
                 1.0 if equal else 0.0,
-                1.0 if equal and keys == theirs else 0.0,
+                1.0 if equal and keys == known.keys else 0.0,
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
-                1.0 if equal else alike(wording, their_wording),
-                _same_exception(asked.exception, exception),
-                1.0 if used and used == their_tool else 0.0,
-                1.0 if equal and asked.weak else 0.0,
+                1.0 if equal else alike(wording, known.wording),
+                1.0 if used and used == known.tool.lower() else 0.0,
             )
         )
     return found
 
 
 def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
-    """Cosine, words of error, pattern and fix, tool, names shared, for each lesson."""
+    """Return cosine, words of error, pattern and fix, tool, and names shared, for each lesson."""
     used = (tool or "").lower()
-    told = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
+    texts = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
     return [
         (hit.cosine or 0.0, same, float(bool(used) and used == hit.known.tool.lower()), min(hit.named, 1.0))
-        for hit, same in zip(hits, words(asked.text, told), strict=True)
+        for hit, same in zip(hits, words(asked.text, texts), strict=True)
     ]
 
 
-def name_features(asked: ErrorShape, hit: Hit, most: Most, fix: str) -> Features:
+def name_features(asked: ErrorShape, hit: Hit, fix: str) -> Features:
     """Return what tells whether a lesson is about the same names.
 
-    Names shared, how many fewer than the rival that shares most, equal keys, no keys, the fix took over the
-    names, that where a rival shares more, a fix for other names; names in both headlines, how many fewer than a rival;
-    names in the fix, how many fewer; a fix that quotes a name which the question lacks.
+    Names shared, equal keys, no keys, the fix took over the names, a fix for other names, names in both headlines,
+    names in the fix, a fix that quotes a name which the question lacks.
     """
-    mine, theirs = keys_of(asked), keys_of(hit.known.shape)
+    theirs = hit.known.keys
     refilled = fix != hit.known.fix_text
-    keyed = bool(theirs)
     return (
         hit.named,
-        most.named - hit.named,
-        float(keyed and mine == theirs),
-        float(not keyed),
+        float(bool(theirs) and keys_of(asked) == theirs),
+        float(not theirs),
         float(refilled),
-        most.named - hit.named if refilled else 0.0,
-        float(keyed and hit.named < LITTLE and not refilled),
+        float(bool(theirs) and hit.named < LITTLE and not refilled),
         hit.slotted,
-        most.slotted - hit.slotted,
         hit.met,
-        most.met - hit.met,
         float(bool(hit.lacking) and still_lacking(fix, hit.lacking)),
     )
 
@@ -342,13 +283,6 @@ def _rapidfuzz() -> tuple[Any, Any]:
     from rapidfuzz import fuzz, process
 
     return fuzz, process
-
-
-def _same_exception(one: str, other: str) -> float:
-    """Return 1 for the same, -1 for another, 0 where one has none."""
-    if not one or not other:
-        return 0.0
-    return 1.0 if one == other else -1.0
 
 
 def weighed(weights: Sequence[float], features: Features) -> float:

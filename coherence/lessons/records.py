@@ -1,9 +1,9 @@
-"""What a lesson is, as it is kept and as it is found."""
+"""Lessons, as they are kept and as they are found."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -12,12 +12,12 @@ from coherence.lessons.rarity import Wording, wording_of
 from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
-"""How a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with other names,
-``similar`` = by meaning and words."""
+"""The way in which a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with
+other names, ``similar`` = by meaning and words."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a lesson was learned: the events of one session."""
+    """The events of one session that taught a lesson."""
 
     agent: str
     session: str
@@ -34,81 +34,47 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     error_text: str
     """Without secrets; of a long text the beginning and the end."""
     fix_text: str
-    """What helped; names of the lesson's own error are replaced by those of the error that was asked about."""
+    """The fix; names of the lesson's own error are replaced by those of the error that was asked about."""
     tool: str = ""
     similarity: float = 1.0
     """In [0, 1]: how likely this is the right fix of the error that was asked about; 1 where nothing was asked."""
     match: Match = "exact"
     refilled: bool = False
-    """Whether names in ``fix_text`` were replaced."""
+    """True if names in ``fix_text`` were replaced."""
     count: int = 1
-    """How often it was recorded."""
+    """Number of times that it was recorded."""
     helped: int = 0
     failed: int = 0
     retired: bool = False
-    """Whether it failed so often that it is no longer offered."""
+    """True if it failed so often that it is no longer offered."""
     created: float = 0.0
-    """When it was first recorded, Unix seconds."""
+    """Time of its first record, Unix seconds."""
     seen: float = 0.0
-    """When it was last recorded."""
+    """Time of its last record."""
     origins: tuple[Origin, ...] = ()
     """The newest few sessions it was learned in; filled by ``get`` only."""
 
 
-class Compared(NamedTuple):
-    """What of a lesson is compared with every question, made once."""
+class Known(Lesson, frozen=True, kw_only=True, dict=True):
+    """A row of the table of lessons: a lesson, and the shape of its error."""
 
-    keys: tuple[str, ...]
-    wording: Wording
-    exception: str
-    tool: str
-    """In small letters."""
-
-
-class Known(msgspec.Struct, frozen=True, dict=True):
-    """A row of the table of lessons."""
-
-    id: int
-    pattern: str
-    tool: str
-    error_text: str
-    fix_text: str
     shape: ErrorShape
-    count: int
-    helped: int
-    failed: int
-    retired: bool
-    created: float
-    seen: float
     form: int = FORM
     """Number of the normal form that ``shape`` is in."""
 
     @cached_property
-    def compared(self) -> Compared:
-        """What of it is compared with every question."""
-        shape = self.shape
-        return Compared(keys_of(shape), wording_of(shape), shape.exception, self.tool.lower())
+    def keys(self) -> tuple[str, ...]:
+        """The names that tell its error from its siblings."""
+        return keys_of(self.shape)
 
-    def as_lesson(
-        self, *, similarity: float = 1.0, match: Match = "exact", fix_text: str | None = None, refilled: bool = False
-    ) -> Lesson:
-        """Return what users see of it, by default as an answer to no question."""
-        return Lesson(
-            id=self.id,
-            pattern=self.pattern,
-            error_text=self.error_text,
-            fix_text=self.fix_text if fix_text is None else fix_text,
-            tool=self.tool,
-            similarity=similarity,
-            match=match,
-            refilled=refilled,
-            count=self.count,
-            helped=self.helped,
-            failed=self.failed,
-            retired=self.retired,
-            created=self.created,
-            seen=self.seen,
-        )
+    @cached_property
+    def wording(self) -> Wording:
+        """The words of its error without what it names."""
+        return wording_of(self.shape)
+
+    def as_lesson(self, **changes: Any) -> Lesson:
+        """Return the lesson with these fields changed, for a user."""
+        return Lesson(**({name: getattr(self, name) for name in Lesson.__struct_fields__} | changes))
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -116,7 +82,7 @@ class Hit(msgspec.Struct, frozen=True):
 
     known: Known
     equal: bool
-    """Whether its signature is that of the question."""
+    """True if its signature is that of the question."""
     named: float = 0.0
     """Weight of the names that the question and the lesson share: 1 for a name that no other candidate has."""
     cosine: float | None = None
@@ -130,7 +96,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store of lessons holds."""
+    """The numbers of a store of lessons."""
 
     lessons: int
     cap: int
@@ -146,4 +112,4 @@ class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
     index_memory_bytes: int
     index_disk_bytes: int
     by_meaning: bool
-    """Whether this store finds lessons by meaning: it was opened with the model whose vectors are kept now."""
+    """True if this store finds lessons by meaning: it was opened with the model whose vectors are kept now."""

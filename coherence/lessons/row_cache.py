@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coherence.lessons.identifiers import Told, told_names
 from coherence.lessons.records import Known
-from coherence.lessons.table import LessonState, parts, read_lessons
+from coherence.lessons.table import AMONG, LessonState, json_ids, read_lessons
 from coherence.store.store import Store
 
 MAX_ROWS = 4_000
@@ -17,19 +17,20 @@ MAX_CHANGES = 500
 """Changes of lessons that are followed one by one; after more of them the memory begins anew. The table of changes
 keeps some more than so many."""
 
+LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
+
 
 class Listed(NamedTuple):
-    """What of a lesson decides whether it is a candidate."""
+    """The fields of a lesson that decide whether it is a candidate."""
 
     signature: int
-    pattern: str
     kind: Hashable
-    """What lessons of one kind have in common."""
+    """Equal for lessons of one kind."""
     told: Told
 
 
 class _Read(NamedTuple):
-    """What was read since the tables stood somewhere. Each is only added to: a newer one takes its place."""
+    """The rows read since the tables stood somewhere. Each is only added to: a newer one takes its place."""
 
     mark: tuple[str, int, int]
     """Token of the tables, number of the newest change, and of the newest removal."""
@@ -75,12 +76,9 @@ class Shelf:
         """Return what decides about lessons, those that are there and not retired."""
         read = self._roomy()
         missing = [id for id in ids if id not in read.listed]
-        for part, marks in parts(missing):
-            for id, signature, names, pattern in self.store.fetch(
-                f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608
-                part,
-            ):
-                read.listed[id] = Listed(signature, pattern, pattern.casefold() or signature, told_names(names))
+        if missing:
+            for id, signature, names, pattern in self.store.fetch(LISTED, (json_ids(missing),)):
+                read.listed[id] = Listed(signature, pattern.casefold() or signature, told_names(names))
         return {id: read.listed[id] for id in ids if id in read.listed}
 
     def known(self, ids: Sequence[int]) -> dict[int, Known]:

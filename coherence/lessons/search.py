@@ -1,4 +1,4 @@
-"""Lessons by meaning: a vector index that follows the tables, in this process and on the disk beside them."""
+"""Lessons by meaning: the embedder, and a vector index that follows the tables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 from threading import RLock
 from weakref import WeakSet
 
+import msgspec
 import numpy as np
 
 from coherence.core.errors import CoherenceError
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index import files
-from coherence.lessons.index.base import HalfRows, Ids, IndexMismatch, IndexStats, Mark, VectorIndex
-from coherence.lessons.index.local import LocalIndex
+from coherence.lessons.index.base import HalfRows, Ids, IndexStats, Mark, VectorIndex
+from coherence.lessons.index.coded import CodedIndex
+from coherence.lessons.index.exact import ExactIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
@@ -28,19 +29,19 @@ LOG = logging.getLogger("coherence")
 PAGE = 2_000
 """Vectors read at once."""
 
-SAVE_FROM = 5_000
-"""Lessons from which the index is written beside the database; fewer are read from it in milliseconds."""
+MAX_EXACT = 5_000
+"""Up to so many lessons the index is exact, and read from the tables in milliseconds; for more there is a file."""
 
 SAVE_EVERY = 2_000
-"""New vectors after which the index is written."""
+"""New vectors after which the index is saved; of a large one it takes a twentieth, as the whole file is written."""
 
 EMBEDDED_FIX = 200
 """Characters of a fix that are embedded with its error."""
 
-WHOSE = "SELECT fingerprint, dimensions FROM lesson_state"
-
 EMBEDDED_AT_ONCE = 64
 """Lessons that are embedded between two transactions of a rebuild."""
+
+WHOSE = "SELECT fingerprint, dimensions FROM lesson_state"
 
 
 def embedded_text(text: str, fix: str) -> str:
@@ -58,7 +59,7 @@ class Searching:
     cache : EmbeddingCache
         The embedder; it must have a fingerprint.
     own : VectorIndex, optional
-        An index that is kept elsewhere; default: one in this process, and in files beside the database.
+        An index that is kept elsewhere; default: one in this process, and in a file beside the database.
     timeout_s : float
         Seconds that embedding one text may take.
     """
@@ -75,52 +76,54 @@ class Searching:
     def _begin(self) -> None:
         """Begin, or begin anew in the child of a fork, where a lock may be held by a thread that is not there."""
         self.lock = RLock()
-        self.index = self._empty()
+        self.index = self._empty(0)
         self._breaker = Breaker()
         self._mark: Mark | None = None
-        """How far the index has followed the tables; ``None`` = it has not been looked for on the disk."""
+        """The part of the tables that the index holds; ``None`` = it has not been looked for on the disk."""
         self._saved = 0
-        self._told = False
-        """Whether it was said that the vectors are of another model now."""
+        """Number of the newest vector in the file."""
+        self._warned = False
+        """True once it was logged that the vectors are of another model now."""
 
     def begin_in_child(self) -> None:
         """Forget what a fork has copied while other threads may have been at work on it."""
         self.cache = EmbeddingCache(self.cache.embedder, self.cache.max_texts)
         self._begin()
 
-    def _empty(self) -> VectorIndex:
-        return LocalIndex(self.cache.embedder.dimensions) if self._own is None else self._own
-
     @property
     def fingerprint(self) -> str:
         """Of the embedder."""
         return self.cache.fingerprint
 
+    @property
+    def dimensions(self) -> int:
+        """Of the embedder."""
+        return self.cache.embedder.dimensions
+
     def check(self, state: LessonState) -> None:
         """Raise :class:`EmbedderMismatchError` if the kept vectors are of another model."""
-        given = self.cache.embedder.dimensions
-        if not self._is_ours(state.fingerprint, state.dimensions, given):
-            raise self._mismatch(state.fingerprint, state.dimensions, given)
+        if not self._is_ours(state.fingerprint, state.dimensions):
+            raise self._mismatch(state.fingerprint, state.dimensions)
 
     def any_missing(self) -> bool:
         """Tell whether any lesson has no vector of this model."""
         state = read_state(self.store)
-        ours = self._is_ours(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
+        ours = self._is_ours(state.fingerprint, state.dimensions)
         return not ours or count_records(self.store)[3] < state.count
 
-    def _is_ours(self, kept: str | None, length: int | None, given: int) -> bool:
-        return kept is None or (kept, length) == (self.fingerprint, given)
+    def _is_ours(self, kept: str | None, length: int | None) -> bool:
+        return kept is None or (kept, length) == (self.fingerprint, self.dimensions)
 
-    def _mismatch(self, kept: str | None, length: int | None, given: int) -> EmbedderMismatchError:
+    def _mismatch(self, kept: str | None, length: int | None) -> EmbedderMismatchError:
         names = (str(kept), self.fingerprint)
         if kept == self.fingerprint:
-            names = (f"{kept} ({length} dimensions)", f"{kept} ({given} dimensions)")
+            names = (f"{kept} ({length} dimensions)", f"{kept} ({self.dimensions} dimensions)")
         return EmbedderMismatchError(str(self.store.path), *names)
 
     def serves(self, state: LessonState) -> bool:
-        """Tell whether the kept vectors are still of this model; if another process has changed that, say so once."""
-        ours = self._is_ours(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
-        if not ours and not self._told:
+        """Tell whether the kept vectors are still of this model; if another process has changed that, log it once."""
+        ours = self._is_ours(state.fingerprint, state.dimensions)
+        if not ours and not self._warned:
             LOG.warning(
                 "coherence: %s: its lessons have been embedded by %r since it was opened with %r; until it is opened "
                 "with that one, lessons are found by signature and names only, and kept without a vector",
@@ -128,7 +131,7 @@ class Searching:
                 state.fingerprint,
                 self.fingerprint,
             )
-        self._told = not ours
+        self._warned = not ours
         return ours
 
     def embed(self, text: str) -> Half | None:
@@ -148,19 +151,19 @@ class Searching:
         vector = self.embed(embedded_text(new.shape.text, new.fix_text))
         return None if vector is None else vector.astype("<f2").tobytes()
 
-    def claim(self, transaction: Transaction, dimensions: int) -> bool:
-        """Say, in a transaction that is to keep a vector, whose vectors these are; ``False``: another model's."""
+    def claim(self, transaction: Transaction) -> bool:
+        """Name this model, in a transaction that is to keep a vector, as that of the vectors; ``False``: another is."""
         transaction.execute(
             "UPDATE lesson_state SET fingerprint = ?, dimensions = ? WHERE fingerprint IS NULL",
-            (self.fingerprint, dimensions),
+            (self.fingerprint, self.dimensions),
         )
         kept, length = transaction.execute(WHOSE)[0]
-        return self._is_ours(kept, length, dimensions)
+        return self._is_ours(kept, length)
 
     def nearest(self, vector: Half, k: int) -> list[tuple[int, float]]:
         """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first."""
         with self.lock:
-            ids, cosines = self.index.search(vector.astype(np.float32), k)
+            ids, cosines = self.index.search(vector, k)
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
     def follow(self, state: LessonState | None = None) -> int:
@@ -174,61 +177,60 @@ class Searching:
         with self.lock:
             state = read_state(self.store)
             if not self.serves(state):
-                self.index, self._mark = self._empty(), None
+                self._mark = None
                 return 0
             mark = self._mark
             if mark is None or not self._fits(mark, state):
                 mark = self._load(state)
-            if mark.lesson < state.newest:
-                mark = self._add(mark, state)
+            newest, before = mark.lesson, mark
+            if newest < state.newest:
+                newest = self._add(newest)
             if mark.removal < state.removal:
-                mark = self._remove(mark, state)
-            self._mark = mark
-            if mark.lesson - self._saved >= SAVE_EVERY:
-                self.save()
+                sql = "SELECT lesson_id FROM lesson_removals WHERE number > ? AND number <= ?"
+                self.index.remove([id for (id,) in self.store.fetch(sql, (mark.removal, state.removal))])
+            self._mark = Mark(mark.fingerprint, mark.dimensions, max(newest, state.newest), state.removal)
+            if self._mark != before:
+                self._save(self._mark, state.count)
             return state.count
 
-    def _name(self, state: LessonState) -> str:
-        """Return what an index of these vectors is marked with."""
-        return f"{self.fingerprint} {state.token}"
-
     def _mark_of(self, state: LessonState) -> Mark:
-        """Return what an index that has taken in all is marked with."""
-        return Mark(self._name(state), self.cache.embedder.dimensions, state.newest, state.removal)
+        """Return the mark of an index that has taken in all."""
+        return Mark(f"{self.fingerprint} {state.token}", self.dimensions, state.newest, state.removal)
 
     def _fits(self, mark: Mark, state: LessonState) -> bool:
-        """Tell whether an index can go on from where it is."""
+        """Tell whether the index, which has this mark, can go on from where it is."""
+        outgrown = self._own is None and isinstance(self.index, ExactIndex) and state.count > MAX_EXACT
         known = mark.lesson <= state.newest and state.forgotten <= mark.removal <= state.removal
-        return known and mark.fingerprint == self._name(state)
+        return known and not outgrown and mark.fingerprint == self._mark_of(state).fingerprint
 
     def _load(self, state: LessonState) -> Mark:
-        mark = None
-        self.index = self._empty()
-        if state.count >= SAVE_FROM or self._own is not None:
-            try:
-                mark = self.index.load(self.path, self._name(state))
-            except CoherenceError as error:  # the tables say whose vectors these are, so it can be made anew
-                LOG.info("coherence: the index of lessons is made anew: %s", error)
-        if mark is not None and not self._fits(mark, state):
-            mark, self.index = None, self._empty()
-        self._saved = mark.lesson if mark is not None else 0
-        return mark or Mark(self._name(state), self.index.dimensions, 0, state.removal)
+        """Begin with the index that was saved, else with an empty one; return how far it is."""
+        self.index = self._empty(state.count)
+        nothing = msgspec.structs.replace(self._mark_of(state), lesson=0)
+        mark = self.index.load(self.path, nothing.fingerprint) or nothing
+        if not self._fits(mark, state):
+            mark, self.index = nothing, self._empty(state.count)
+        self._saved = mark.lesson
+        return mark
 
-    def _add(self, mark: Mark, state: LessonState) -> Mark:
-        number, damaged = mark.lesson, 0
-        while True:
-            rows = self._page(number)
-            if rows:
-                number = rows[-1][0]
-                ids, vectors, bad = _whole([row[1:] for row in rows], mark.dimensions)
-                damaged += len(bad)
-                missing = np.isin(ids, self.index.missing(ids))  # an earlier attempt may have broken off half-way
-                self.index.add(ids[missing], vectors[missing])
+    def _empty(self, count: int) -> VectorIndex:
+        if self._own is not None:
+            return self._own
+        return CodedIndex(self.dimensions) if count > MAX_EXACT else ExactIndex(self.dimensions)
+
+    def _add(self, number: int) -> int:
+        """Add all vectors behind the one of this number; return the number of the newest."""
+        damaged = 0
+        while rows := self._page(number):
+            number = rows[-1][0]
+            ids, vectors, bad = _whole([row[1:] for row in rows], self.dimensions)
+            damaged += len(bad)
+            self.index.add(ids, vectors)
             if len(rows) < PAGE:
                 break
         if damaged:
             LOG.warning("coherence: %s: %d vectors of lessons are damaged; rebuild them", self.store.path, damaged)
-        return Mark(mark.fingerprint, mark.dimensions, max(number, state.newest), mark.removal)
+        return number
 
     def _page(self, number: int) -> list[tuple[int, int, bytes]]:
         return self.store.fetch(
@@ -236,41 +238,22 @@ class Searching:
             (number, PAGE),
         )
 
-    def _remove(self, mark: Mark, state: LessonState) -> Mark:
-        rows = self.store.fetch(
-            "SELECT lesson_id FROM lesson_removals WHERE number > ? AND number <= ?", (mark.removal, state.removal)
-        )
-        self.index.remove([row[0] for row in rows])
-        return Mark(mark.fingerprint, mark.dimensions, mark.lesson, state.removal)
-
-    def save(self) -> None:
-        """Write the index beside the database, unless it is small; without it, it is made again from the tables."""
-        with self.lock:
-            if self._mark is None or self._mark.lesson == self._saved:
-                return
-            if self._own is None and self.index.stats().count < SAVE_FROM:
-                return
-            try:
-                self._write(self._mark)
-            except (CoherenceError, OSError) as error:
-                LOG.warning("coherence: the index of lessons was not saved: %s", error)
-            self._saved = self._mark.lesson
-
-    def _write(self, mark: Mark) -> None:
+    def _save(self, mark: Mark, count: int) -> None:
+        """Save the index if much is new; of an index kept elsewhere it is only the mark that is saved."""
+        if self._own is None and mark.lesson - self._saved < max(SAVE_EVERY, count // 20):
+            return
+        self._saved = mark.lesson
         try:
-            self.index.save(self.path, mark)
-        except IndexMismatch:  # the files are of lessons that were embedded anew since, or of a database before this
-            if self._own is not None:
-                raise
-            if self._name(read_state(self.store)) == mark.fingerprint:  # or this index is the one of the past
-                files.discard(self.path)
-                self.index.save(self.path, mark)
+            if not self.index.save(self.path, mark):
+                self._mark = None  # what another process has saved is loaded next time
+        except (CoherenceError, OSError) as error:
+            LOG.warning("coherence: the index of lessons was not saved: %s", error)
 
     def followed(self) -> IndexStats | None:
         """Return what the index is, brought up to date; ``None`` if the vectors are of another model now."""
         with self.lock:
             self.follow()
-            return None if self._mark is None else self.index.stats()
+            return self.index.stats() if self.serves(read_state(self.store)) else None
 
     def rebuild(self) -> int:
         """Embed every lesson anew that has no whole vector of this model, and begin a new index; return how many.
@@ -278,15 +261,13 @@ class Searching:
         Killed half-way, it is gone on with by calling it again.
         """
         with self.store.transaction() as transaction:
-            dimensions = self.cache.embedder.dimensions
-            whose = transaction.execute(WHOSE)[0]
-            if whose != (self.fingerprint, dimensions):
+            if transaction.execute(WHOSE)[0] != (self.fingerprint, self.dimensions):
                 transaction.execute("DELETE FROM lesson_vectors")
             transaction.execute(
                 "UPDATE lesson_state SET fingerprint = ?, dimensions = ?, token = lower(hex(randomblob(8)))",
-                (self.fingerprint, dimensions),
+                (self.fingerprint, self.dimensions),
             )
-        self._drop_damaged(dimensions)
+        self._drop_damaged()
         self.cache = EmbeddingCache(self.cache.embedder, self.cache.max_texts)  # the old one remembers what was bad
         after = made = 0
         while True:
@@ -302,22 +283,18 @@ class Searching:
             with self.store.transaction() as transaction:
                 for id, vector in vectors:
                     if vector is not None and transaction.execute("SELECT 1 FROM lessons WHERE id = ?", (id,)):
-                        if not self.claim(transaction, len(vector)):  # somebody else has begun a rebuild
-                            kept, length = transaction.execute(WHOSE)[0]
-                            raise self._mismatch(kept, length, len(vector))
+                        if not self.claim(transaction):  # another process has begun a rebuild
+                            raise self._mismatch(*transaction.execute(WHOSE)[0])
                         add_vector(transaction, id, vector.astype("<f2").tobytes())
                         made += 1
-        with self.lock:
-            self._mark = None
-            self.follow()
-            self.save()
+        self.follow()
         return made
 
-    def _drop_damaged(self, dimensions: int) -> None:
+    def _drop_damaged(self) -> None:
         number = 0
         while rows := self._page(number):
             number = rows[-1][0]
-            bad = _whole([row[1:] for row in rows], dimensions)[2]
+            bad = _whole([row[1:] for row in rows], self.dimensions)[2]
             if bad:
                 with self.store.transaction() as transaction:
                     transaction.execute_many("DELETE FROM lesson_vectors WHERE lesson_id = ?", ((id,) for id in bad))

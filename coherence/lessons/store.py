@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
 from typing import Literal, Self
 
@@ -40,7 +39,7 @@ OUTDATED = (
 )
 
 TOUCHED = 64
-"""Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
+"""Uses after which they are written, unless another process is writing then; they wait in memory."""
 
 MAX_TOUCHED = 1_024
 """Uses that are noted at most; then those before are forgotten."""
@@ -114,9 +113,8 @@ class LessonStore:
         """The file; what else is in it is not touched."""
         self._shelf = Shelf(self.store)
         self._searching: Searching | None = None
-        self._touched: dict[int, None] = {}
-        self._uses = 0
-        self._lock, self._pid = RLock(), os.getpid()
+        self._touched: deque[int] = deque(maxlen=MAX_TOUCHED)
+        """Lessons that were used; no lock, as one that a fork copies may be held by a thread that is not there."""
         self.closed = False
         try:
             if cache is not None:
@@ -180,10 +178,11 @@ class LessonStore:
         new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
         return self.add([new])[0]
 
-    def add(self, lessons: Sequence[New]) -> list[int]:
+    def add(self, lessons: Sequence[New], *, merge: bool = False) -> list[int]:
         """Keep many lessons in one transaction; return their ids.
 
-        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector.
+        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector. With
+        ``merge``, a lesson that is known keeps the larger of both counts; else the counts are added.
         """
         searching = self._usable()
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
@@ -191,11 +190,11 @@ class LessonStore:
         with self.store.transaction() as transaction:
             self._flush(transaction)
             for new, vector in made:
-                id = table.add(transaction, new, self.cap)
+                id = (table.merge if merge else table.add)(transaction, new, self.cap)
                 ids.append(id)
                 if vector is None or searching is None or not id:
                     continue
-                if searching.claim(transaction, len(vector) // 2):  # else embedded anew meanwhile by another model
+                if searching.claim(transaction):  # else embedded anew meanwhile by another model
                     table.add_vector(transaction, id, vector)
         return ids
 
@@ -342,7 +341,7 @@ class LessonStore:
         )
 
     def close(self) -> None:
-        """Write what was used and the index, and close the file if it was opened here; again does nothing."""
+        """Write what was used, and close the file if it was opened here; again does nothing."""
         if self.closed:
             return
         self.closed = True
@@ -350,8 +349,6 @@ class LessonStore:
             if self._touched:
                 with self.store.transaction() as transaction:
                     self._flush(transaction)
-            if self._searching is not None:
-                self._searching.save()
         except StoreError as error:  # what was looked up last is no reason to fail
             LOG.warning("coherence: the last uses of lessons were not kept: %s", error)
         finally:
@@ -372,27 +369,13 @@ class LessonStore:
         return self._searching
 
     def _touch(self, ids: Sequence[int]) -> None:
-        """Remember what was used; it is written with the next lesson, or once it is much."""
-        with self._own_lock():
-            for id in ids:
-                self._touched.pop(id, None)
-                self._touched[id] = None
-            if len(self._touched) > MAX_TOUCHED:
-                del self._touched[next(iter(self._touched))]
-            self._uses += len(ids)
-            if not ids or self._uses % TOUCHED:
-                return
-        # Whoever asks neither waits nor suffers; it is tried again.
-        with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
-            self._flush(transaction)
+        """Note what was used; it is written with the next lesson, or once it is much."""
+        self._touched.extend(ids)
+        if ids and len(self._touched) % TOUCHED == 0:
+            # Whoever asks neither waits nor fails because of it; it is tried again.
+            with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
+                self._flush(transaction)
 
     def _flush(self, transaction: Transaction) -> None:
-        with self._own_lock():
-            ids, self._touched = list(self._touched), {}
-        table.touch(transaction, ids)
-
-    def _own_lock(self) -> RLock:
-        """Return the lock of this process: one that a fork has copied may be held by a thread that is not there."""
-        if self._pid != os.getpid():
-            self._lock, self._pid = RLock(), os.getpid()
-        return self._lock
+        ids = [self._touched.popleft() for _ in range(len(self._touched))]
+        table.touch(transaction, [*reversed(dict.fromkeys(reversed(ids)))])  # each once, the one used last at the end

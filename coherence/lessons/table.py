@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -15,12 +16,13 @@ from coherence.lessons.slots import digest, keys_of, number
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
-COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form"
+FIELDS = ("id", "pattern", "error_text", "fix_text", "tool", "count", "helped", "failed", "created", "seen", "form")
+"""Columns that a :class:`Known` has under the same name."""
 
-PART = 64
-"""Lessons that are read by their ids at once."""
+COLUMNS = f"retired, shape, {', '.join(FIELDS)}"
 
-MARKS = ", ".join("?" * PART)
+AMONG = "{} IN (SELECT value FROM json_each(?))"
+"""Condition on a column to be among :func:`json_ids`."""
 
 PAGE = 500
 
@@ -57,14 +59,17 @@ class New(msgspec.Struct, frozen=True):
     names: bytes
     """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
     ts: float
+    """Time of its first record, Unix seconds."""
     origin: Origin | None = None
+    seen: float | None = None
+    """Time of its last record; ``None``: ``ts``."""
     count: int = 1
     helped: int = 0
     failed: int = 0
 
     @property
     def identity(self) -> bytes:
-        """What makes two lessons one: shape, names, tool and fix, in one normal form."""
+        """A digest that equal lessons share: of shape, names, tool and fix, in one normal form."""
         parts = (
             str(normal.FORM),
             self.shape.signature.hex(),
@@ -77,7 +82,7 @@ class New(msgspec.Struct, frozen=True):
 
 
 class LessonState(msgspec.Struct, frozen=True):
-    """Where the tables stand."""
+    """The counts and numbers that tell how far the tables are."""
 
     count: int
     token: str
@@ -95,7 +100,7 @@ class LessonState(msgspec.Struct, frozen=True):
 
 
 def read_state(store: Store) -> LessonState:
-    """Return where the tables stand."""
+    """Return how far the tables are."""
     rows = store.fetch(
         "SELECT count, token, fingerprint, dimensions, "
         "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors'), "
@@ -128,11 +133,11 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
     origin = new.origin
     known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
     if known and origin is not None and origin.seqs:  # one success may solve two errors: the lesson counts too
-        told = transaction.execute(
+        counted = transaction.execute(
             "SELECT 1 FROM lesson_origins WHERE agent = ? AND session = ? AND seq = ? AND lesson_id = ?",
             (origin.agent, origin.session, origin.seqs[-1], known[0][0]),
         )
-        if told:  # the same events again, after a crash between two writes
+        if counted:  # the same events again, after a crash between two writes
             return int(known[0][0])
     if origin is not None and _is_rejected(transaction, origin):
         return int(known[0][0]) if known else 0
@@ -143,7 +148,7 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             "UPDATE lessons SET count = count + ?, helped = helped + ?, failed = failed + ?, seen = max(seen, ?), "
             "used = ?, retired = retired AND ? WHERE id = ?",
             # What is recorded once more has worked once more.
-            (new.count, new.helped, new.failed, new.ts, used, bool(new.helped or new.failed or not new.count), id),
+            (new.count, new.helped, new.failed, _seen(new), used, bool(new.helped or new.failed), id),
         )
     else:
         make_room(transaction, cap)
@@ -156,6 +161,21 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             (origin.agent, origin.session, origin.seqs[-1], id, _ENCODER.encode(origin.seqs).decode()),
         )
         transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MAX_ORIGINS})
+    return id
+
+
+def merge(transaction: Transaction, new: New, cap: int) -> int:
+    """Keep a lesson of another store; a known one gets the larger of both counts and the later time. Return its id."""
+    known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
+    if not known:
+        return add(transaction, new, cap)
+    id = int(known[0][0])
+    transaction.execute(
+        "UPDATE lessons SET count = max(count, :count), helped = max(helped, :helped), failed = max(failed, :failed), "
+        "seen = max(seen, coalesce(:seen, seen)) WHERE id = :id",
+        {"count": new.count, "helped": new.helped, "failed": new.failed, "seen": new.seen, "id": id},
+    )
+    _judge(transaction, id)
     return id
 
 
@@ -178,17 +198,21 @@ def _insert(transaction: Transaction, new: New, used: int) -> int:
             new.tool,
             new.error_text,
             new.fix_text,
-            max(new.count, 1),
+            new.count,
             new.helped,
             new.failed,
             float(new.ts),
-            float(new.ts),
+            _seen(new),
             used,
         ),
     )
     id = int(rows[0][0])
     _add_slots(transaction, id, new)
     return id
+
+
+def _seen(new: New) -> float:
+    return float(new.ts if new.seen is None else new.seen)
 
 
 def set_shape(transaction: Transaction, id: int, new: New) -> None:
@@ -317,28 +341,21 @@ def _judge(transaction: Transaction, id: int) -> None:
     )
 
 
-def parts(ids: Sequence[int]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Yield ids in parts of one length, with as many question marks: SQLite keeps statements whose text is the same."""
-    for at in range(0, len(ids), PART):
-        part = tuple(int(id) for id in ids[at : at + PART])
-        yield part + (-1,) * (PART - len(part)), MARKS
-
-
 def read_lessons(store: Store, ids: Sequence[int]) -> dict[int, Known]:
     """Return the lessons of these ids that are there."""
-    found: dict[int, Known] = {}
-    for part, marks in parts(ids):
-        for row in store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE id IN ({marks})", part):  # noqa: S608
-            found[row[0]] = known_of(row)
-    return found
+    rows = store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE {AMONG.format('id')}", (json_ids(ids),))  # noqa: S608
+    return {known.id: known for known in map(known_of, rows)}
 
 
-def known_of(row: tuple[object, ...]) -> Known:
+def json_ids(ids: Sequence[int]) -> str:
+    """Return ids as the one value of a statement with :data:`AMONG`: SQLite keeps statements whose text is the same."""
+    return _ENCODER.encode(ids).decode()
+
+
+def known_of(row: tuple[Any, ...]) -> Known:
     """Return the lesson of a row of :data:`COLUMNS`."""
-    id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form = row
-    assert isinstance(shape, str)
-    values = (id, pattern, tool, error_text, fix_text, _DECODER.decode(shape), count, helped, failed, bool(retired))
-    return Known(*values, created, seen, form)  # type: ignore[arg-type]  # the database checks their types
+    retired, shape, *others = row
+    return Known(retired=bool(retired), shape=_DECODER.decode(shape), **dict(zip(FIELDS, others, strict=True)))
 
 
 def walk(store: Store, *, limit: int | None, pattern: str | None) -> Iterator[Lesson]:

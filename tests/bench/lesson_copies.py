@@ -40,13 +40,16 @@ def copy_rows(connection: sqlite3.Connection, at: int, n: int, step: int, rng: n
     bounds = {"at": at, "end": at + n, "step": step, "other": step * 1_000_003}
     connection.execute("BEGIN")
     connection.execute(
-        "INSERT INTO lessons SELECT id + :step, randomblob(16), (signature + :other) & 0x7fffffffffffffff, "
-        "(slots + :other) & 0x7fffffffffffffff, pattern, tool, error_text || ' ' || :step, fix_text || ' ' || :step, "
-        "shape, names, count, helped, failed, retired, created, seen, used FROM lessons WHERE id >= :at AND id < :end",
+        "INSERT INTO lessons (id, identity, signature, slots, error_text, fix_text, names, pattern, tool, shape, form, "
+        "count, helped, failed, retired, created, seen, used) "
+        "SELECT id + :step, randomblob(16), (signature + :other) & 0x7fffffffffffffff, "
+        "(slots + :other) & 0x7fffffffffffffff, error_text || ' ' || :step, fix_text || ' ' || :step, names, pattern, "
+        "tool, shape, form, count, helped, failed, retired, created, seen, used FROM lessons "
+        "WHERE id >= :at AND id < :end",
         bounds,
     )
     connection.execute(
-        "INSERT INTO lesson_slots SELECT (signature + :other) & 0x7fffffffffffffff, "
+        "INSERT INTO lesson_slots (signature, value, lesson_id) SELECT (signature + :other) & 0x7fffffffffffffff, "
         "(value + :other) & 0x7fffffffffffffff, lesson_id + :step FROM lesson_slots "
         "WHERE lesson_id >= :at AND lesson_id < :end",
         bounds,

@@ -286,7 +286,7 @@ def measure_many(path: Path, n: int, given: Given, questions: Sequence[Asked]) -
 
 def warm(path: Path) -> None:
     """Read the database and its index once, so that a query waits for no disk: some machines drop what lies idle."""
-    for file in (path, *sorted(path.with_name(f"{path.name}.lessons").glob("*-*"))):
+    for file in (path, *path.with_name(f"{path.name}.lessons").glob("index")):
         with file.open("rb") as opened:
             while opened.read(2**24):
                 pass

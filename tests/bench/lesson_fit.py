@@ -20,9 +20,9 @@ Row: TypeAlias = tuple[Features, bool]
 _Floats = npt.NDArray[np.float64]
 
 ANY, RISES, FALLS = (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0)
-_NAMES = (RISES, FALLS, RISES, ANY, ANY, FALLS, FALLS, RISES, FALLS, RISES, FALLS, FALLS)
+_NAMES = (RISES, RISES, ANY, ANY, FALLS, RISES, RISES, FALLS)
 LIMITS = {
-    "KIND": ((1.0, np.inf), (1.0, np.inf), RISES, RISES, RISES, RISES, RISES, FALLS),
+    "KIND": ((1.0, np.inf), (1.0, np.inf), RISES, RISES, RISES, RISES),
     "ORDER": _NAMES,
     "SURE": (*_NAMES, RISES),
     "PROSE": (RISES, RISES, RISES, RISES),

@@ -14,7 +14,8 @@ import re
 import shutil
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from showing import row, say
 
-from coherence.lessons.index import kernels, scan, table
+from coherence.lessons.index import kernels
 from coherence.lessons.index.base import Mark
-from coherence.lessons.index.local import LocalIndex
+from coherence.lessons.index.coded import CodedIndex
+from coherence.lessons.index.exact import ExactIndex
+from coherence.lessons.search import MAX_EXACT
 from coherence.providers.minilm import MiniLMEmbedder
 
 Half = npt.NDArray[np.float16]
@@ -104,29 +107,49 @@ def timed_ms(action: Any, inputs: Any) -> list[float]:
     return times
 
 
-def recall(index: LocalIndex, queries: Any, k: int = 10) -> float:
-    """Return the share of the exact ``k`` nearest that a search gives; exact = the same rows without codes."""
-    view = index._table.view()
-    hits = 0
-    for query in queries:
-        unit = (query / np.linalg.norm(query.astype(np.float32))).astype(np.float32)
-        exact = scan.search(view._replace(codes=None), unit, k)[0]
-        hits += len(np.intersect1d(exact, index.search(query, k)[0]))
-    return hits / (k * len(queries))
+def recall(index: CodedIndex, chunks: Iterable[Any], queries: Any, k: int = 10) -> float:
+    """Return the share of the exact ``k`` nearest, of all vectors as they were given, that a search gives."""
+    units = queries / np.linalg.norm(queries.astype(np.float32), axis=1)[:, None]
+    best = np.empty((len(queries), 0), np.float32)
+    for part in chunks:
+        rows = part.astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        best = np.sort(np.concatenate([best, units @ rows.T], axis=1))[:, -k:]
+    found = [index.search(query, k)[1] for query in queries]
+    return float(np.mean([np.sum(each >= least - 1e-3) for each, least in zip(found, best[:, 0], strict=True)]) / k)
+
+
+def measure_exact(n: int, vectors: Any, queries: Any, target_ms: float | None) -> None:
+    index = ExactIndex(D)
+    index.add(np.arange(n), vectors)
+    times = timed_ms(lambda query: index.search(query, 100), queries)
+    report_times(f"{n:,} real (flat), search k=100", times, target_ms)
+
+
+def report_times(label: str, times: list[float], target_ms: float | None) -> None:
+    if target_ms is None:
+        say(f"{label}, p50", f"{statistics.median(times):.3f} ms", "-")
+    else:
+        row(f"{label}, p50", statistics.median(times), target_ms, " ms")
+    say(f"{label}, p99", f"{sorted(times)[int(0.99 * len(times))]:.3f} ms", "-")
 
 
 def measure(
-    name: str, chunks: Iterable[Any], queries: Any, target_ms: float | None, target_recall: float | None
+    name: str,
+    chunks: Callable[[], Iterable[Any]],
+    queries: Any,
+    target_ms: float | None = None,
+    target_recall: float = 0.99,
 ) -> None:
     folder = CACHE / "index"
     shutil.rmtree(folder, ignore_errors=True)
-    index = LocalIndex(D, folder)
+    index = CodedIndex(D)
     n = 0
-    for part in chunks:
+    for part in chunks():
         index.add(np.arange(n, n + len(part)) + 1, part)
         n += len(part)
     say(f"{name}, save all", f"{timed_ms(lambda _: index.save(folder, Mark('bench', D, n)), [0])[0]:,.0f} ms", "-")
-    index = LocalIndex(D)
+    index = CodedIndex(D)
     loading = statistics.median(timed_ms(lambda _: index.load(folder, "bench"), range(5)))
     if n in (100_000, 1_000_000):
         row(f"{name}, load beyond the import of faiss", loading, {100_000: 60.0, 1_000_000: 600.0}[n], " ms")
@@ -134,14 +157,8 @@ def measure(
         say(f"{name}, load", f"{loading:,.2f} ms", "-")
     timed_ms(lambda query: index.search(query, 100), queries)  # maps the pages
     times = timed_ms(lambda query: index.search(query, 100), queries)
-    label = f"{name} ({index.stats().tier}), search k=100"
-    if target_ms is None:
-        say(f"{label}, p50", f"{statistics.median(times):.3f} ms", "-")
-    else:
-        row(f"{label}, p50", statistics.median(times), target_ms, " ms")
-    say(f"{label}, p99", f"{sorted(times)[int(0.99 * len(times))]:.3f} ms", "-")
-    if target_recall is not None:
-        row(f"{name}, recall@10", 100.0 * recall(index, queries), 100.0 * target_recall, " %", least=True)
+    report_times(f"{name} (binary), search k=100", times, target_ms)
+    row(f"{name}, recall@10", 100.0 * recall(index, chunks(), queries), 100.0 * target_recall, " %", least=True)
     if n >= 100_000:
         more = synthesised(1_000, 5)
         adding = timed_ms(lambda at: index.add([n + 1 + at], more[at : at + 1]), range(len(more)))
@@ -149,8 +166,6 @@ def measure(
         say(f"{name}, add one, median", f"{1_000 * statistics.median(adding):.1f} us", "-")
         say(f"{name}, index in memory", f"{index.stats().memory_bytes / 1e6:,.0f} MB", "-")
         row(f"{name}, anonymous memory of the process", anonymous_mb(), 300.0, " MB")
-        saving = timed_ms(lambda at: index.save(folder, Mark("bench", D, n + 1000 + at)), range(20))
-        say(f"{name}, save what is new", f"{statistics.median(saving):.2f} ms", "-")
     shutil.rmtree(folder)
 
 
@@ -169,15 +184,18 @@ def main() -> None:
     imports()
     real = real_vectors(options.texts)
     vectors, queries = real[:-QUERIES], real[-QUERIES:].copy()
-    for n, target in ((100, 0.1), (1_000, None), (10_000, None), (50_000, None), (len(vectors), None)):
+    for n, target in ((100, 0.1), (1_000, None), (MAX_EXACT, None)):
         if n <= len(vectors):
-            measure(f"{n:,} real", [vectors[:n]], queries, 1.5 if n == 100_000 else target, None)
-    table.MAX_FLAT = table.LEAST_BINARY = 0  # codes at any size, or 20,000 would be exact anyway
-    measure(f"{len(vectors):,} real, by codes", [vectors], queries, None, 0.99)
-    del real, vectors
+            measure_exact(n, vectors[:n], queries, target)
+    for n in sorted({10_000, 50_000, len(vectors)}):
+        if n <= len(vectors):
+            measure(f"{n:,} real", partial(iter, [vectors[:n]]), queries, 1.5 if n == 100_000 else None)
     if options.synthesised:
         steps = options.synthesised // CHUNK
-        made = (synthesised(CHUNK, seed=100 + step) for step in range(steps))
+
+        def made() -> Iterator[Any]:
+            return (synthesised(CHUNK, seed=100 + step) for step in range(steps))
+
         measure(f"{steps * CHUNK:,} synthesised", made, synthesised(QUERIES, seed=4), 11.0, 0.97)
 
 

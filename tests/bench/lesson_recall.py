@@ -53,7 +53,7 @@ class Case(NamedTuple):
     asked: making.Occurrence
     right: frozenset[int]
     fixes: frozenset[str]
-    """What these lessons say helped."""
+    """The fixes of these lessons."""
 
 
 class Bed:
@@ -140,7 +140,7 @@ class Result(NamedTuple):
     """Similarity of the first one, ``None`` = no answer."""
     first_right: bool
     exact: bool
-    """Whether the first is the right lesson itself."""
+    """True if the first is the right lesson itself."""
 
 
 def ask(store: LessonStore, cases: Iterable[Case], *, tool: bool = True) -> list[Result]:
@@ -219,7 +219,7 @@ def filled(known: Sequence[making.Family], lessons: int, distractors: int = 0, s
 
 
 FITTED = ("ORDER", "SURE", "PROSE")
-"""What is fitted unless something is named. KIND is a compromise with a second set of families."""
+"""Fitted unless something is named. KIND is a compromise with a second set of families."""
 
 TOP = 5
 """Candidates of a description, the likeliest, on which the weights are fitted."""

@@ -54,9 +54,8 @@ def test_lessons_a_lesson_is_added_and_found(path: Path) -> None:
     )
     assert (added.exit_code, added.stdout) == (0, "2\n")
     found = run("search", "fatal: not a git repository", "--tool", "Bash")
-    head, line, error, fix = found.stdout.splitlines()
-    assert head.split() == ["id", "similarity", "match", "seen", "times", "helped", "tool", "pattern"]
-    assert line.split()[0] == "2" and line.split()[2] == "exact" and line.endswith("Bash  Git")
+    line, error, fix = found.stdout.splitlines()
+    assert line.startswith("2  similarity ") and "(exact)" in line and line.endswith("Bash  Git")
     assert (error, fix) == ("    error: fatal: not a git repository", "    fix: git init")
     long = (
         "Traceback (most recent call last):\n" + '  File "app.py", line 3, in load\n' * 20 + "ValueError: no such lever"
@@ -163,7 +162,7 @@ def test_lessons_another_programs_lessons_are_read(path: Path) -> None:
     ]
     result = run("import", "-", input=json.dumps(array))
     assert result.exit_code == 1 and result.stdout.startswith("1 new, ") and result.stdout.endswith("1 refused\n")
-    assert result.stderr == "error: <stdin>:1: error_text must not be empty, not ''\n"
+    assert result.stderr == "error: <stdin>:2: error_text must not be empty, not ''\n"
     many = run("import", "-", input="?\n" * 60)
     assert len(many.stderr.splitlines()) == 51 and "10 more lines were refused" in many.stderr  # 50 are told
     complaint(run("import", "nothing.jsonl"))
@@ -248,7 +247,7 @@ def test_lessons_tables_fit_into_a_terminal(path: Path, width: int) -> None:
         assert process.wait() == 0
         lines = said.decode().splitlines()
         assert max(map(len, lines)) <= width, lines
-        assert any(line.split()[0] == "2" for line in lines) and any("pip install xxx" in line for line in lines)
+        assert any(line.split()[0] == "2" for line in lines) and any("pip install" in line for line in lines)
         assert command == ["list"] or any(line.startswith("    error: boom: lever") for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""What a store keeps of lessons in memory: it answers as if it read everything anew, whoever has changed what."""
+"""A store answers as if it read all lessons anew, although it keeps some in memory and others change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coherence.lessons import row_cache as shelf
 from coherence.lessons import table
 from coherence.lessons.records import Lesson
 from coherence.lessons.store import LessonStore
-from lessons.stores import VAGUE, found, learn, missing, open_store
+from lessons.stores import VAGUE, learn, missing, open_store
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 
@@ -63,32 +63,6 @@ def test_listed_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: 
             with open_store(path) as fresh:
                 assert answers(asking) == answers(fresh)
         check(asking)
-
-
-def test_row_cache_what_another_one_recorded_about_a_lesson_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
-    with open_store(path) as asking, open_store(path) as other:
-        id = learn(asking, "yaml")
-        assert asking.query(missing("yaml"))[0].count == 1
-        learn(other, "yaml", ts=2e9)
-        other.outcome(id, helped=True)
-        (lesson,) = asking.query(missing("yaml"))
-        assert (lesson.count, lesson.helped, lesson.failed, lesson.seen) == (2, 1, 0, 2e9)
-        for _ in range(10):
-            other.outcome(id, helped=False)
-        assert asking.query(missing("yaml"), least=0.0) == []  # retired: 10 failures, and 1 * 4 < 10
-        learn(other, "yaml")  # has worked once more
-        assert found(asking, missing("yaml"), least=0.0) == [id]
-
-
-def test_row_cache_no_lesson_gets_the_id_of_one_that_was_removed(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
-    with open_store(path) as asking, open_store(path) as other:
-        id = learn(asking, "yaml")
-        assert found(asking, missing("yaml")) == [id]
-        other.remove([id])
-        assert learn(other, "numpy") > id
-        assert all(lesson.id > id for lesson in asking.query(missing("yaml"), least=0.0))
 
 
 def test_row_cache_what_is_changed_in_place_is_read_again(tmp_path: Path) -> None:

@@ -35,28 +35,18 @@ def path(tmp_path: Path) -> Path:
     ("field", "value", "error"),
     [
         ("error_text", "", ValueError),
-        ("error_text", " \n", ValueError),
         ("error_text", "\u200b\ufeff", ValueError),
-        ("error_text", "\x1b[0m", ValueError),
         ("error_text", b"ValueError: x", TypeError),
-        ("error_text", None, TypeError),
-        ("error_text", 3, TypeError),
-        ("fix_text", "", ValueError),
         ("fix_text", "\t\u200b", ValueError),
         ("fix_text", ["pip"], TypeError),
         ("pattern", None, TypeError),
-        ("pattern", b"x", TypeError),
-        ("tool", None, TypeError),
         ("tool", 1, TypeError),
         ("ts", "now", TypeError),
-        ("ts", True, TypeError),
         ("ts", NAN, ValueError),
-        ("ts", INF, ValueError),
         ("ts", -1e300, ValueError),
         ("origin", "builder", TypeError),
         ("origin", Origin("a", "s", ("3",)), TypeError),  # type: ignore[arg-type]
         ("origin", Origin("a", "s", (2**70,)), ValueError),
-        ("origin", Origin("a", "s", (-1,)), ValueError),
         ("origin", Origin(None, "s", (1,)), TypeError),  # type: ignore[arg-type]
     ],
 )
@@ -74,15 +64,11 @@ def test_stats_a_bad_argument_of_record_is_named_and_nothing_is_kept(
     ("field", "value", "error"),
     [
         ("text", b"x", TypeError),
-        ("text", None, TypeError),
         ("k", 0, ValueError),
-        ("k", -3, ValueError),
-        ("k", 1.0, TypeError),
         ("k", True, TypeError),
         ("k", 2**60, ValueError),
         ("least", NAN, ValueError),
         ("least", 1.5, ValueError),
-        ("least", "0.5", TypeError),
         ("tool", 3, TypeError),
     ],
 )
@@ -93,19 +79,15 @@ def test_a_bad_argument_of_query_is_named(path: Path, field: str, value: Any, er
 
 BAD_CALLS: list[tuple[str, Callable[[LessonStore], object], type[Exception]]] = [
     ("lesson_id", lambda store: store.outcome("1", helped=True), TypeError),  # type: ignore[arg-type]
-    ("lesson_id", lambda store: store.outcome(-1, helped=True), ValueError),
     ("lesson_id", lambda store: store.outcome(2**80, helped=True), ValueError),
     ("helped", lambda store: store.outcome(1, helped="no"), TypeError),  # type: ignore[arg-type]
     ("origin", lambda store: store.outcome(1, helped=True, origin=b"x"), TypeError),  # type: ignore[arg-type]
-    ("origin", lambda store: store.outcome(1, helped=True, origin=3), TypeError),  # type: ignore[arg-type]
     ("origin", lambda store: store.outcome(1, helped=True, origin=""), ValueError),
     ("no lesson 77", lambda store: store.outcome(77, helped=True), LessonError),
     ("lesson_id", lambda store: store.get(1.0), TypeError),  # type: ignore[arg-type]
     ("limit", lambda store: store.lessons(limit=-1), ValueError),
-    ("limit", lambda store: store.lessons(limit="all"), TypeError),  # type: ignore[arg-type]
     ("pattern", lambda store: store.lessons(pattern=3), TypeError),  # type: ignore[arg-type]
     ("lesson_ids", lambda store: store.remove([1, "2"]), TypeError),  # type: ignore[list-item]
-    ("lesson_ids", lambda store: store.remove("12"), TypeError),  # type: ignore[arg-type]
     ("keep", lambda store: store.prune(keep=-1), ValueError),
     ("retired", lambda store: store.prune(retired=1), TypeError),  # type: ignore[arg-type]
 ]
@@ -130,11 +112,9 @@ def test_lesson_store_a_bad_call_is_refused_and_changes_nothing(
         ({"cap": 0}, ValueError, "cap"),
         ({"cap": 1.5}, TypeError, "cap"),
         ({"timeout_s": NAN}, ValueError, "timeout_s"),
-        ({"timeout_s": -1}, ValueError, "timeout_s"),
         ({"rebuild": "yes"}, TypeError, "rebuild"),
         ({"embedder": HashingEmbedder}, TypeError, "not the class"),
         ({"embedder": "minilm"}, TypeError, "embed"),
-        ({"embedder": True}, TypeError, "embed"),
     ],
 )
 def test_store_bad_input_a_store_is_not_begun_with_bad_options(

@@ -28,18 +28,6 @@ def test_lessons_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap:
         assert [lesson.id for lesson in store.lessons()] == ids[::-1][:left]  # 250: two leave at once
 
 
-def test_lessons_a_lesson_that_was_queried_and_helped_stays(tmp_path: Path) -> None:
-    with open_store(tmp_path / "lessons.db", cap=10) as store:
-        used, helped, _ = (learn(store, name) for name in ("used", "helped", "idle"))
-        for number in range(30):
-            learn(store, f"mod{number}")
-            store.outcome(helped, helped=True)
-            assert found(store, missing("used"), k=1) == [used]
-            store.outcome(used, helped=False, origin="the same")
-        assert {used, helped} < {lesson.id for lesson in store.lessons()} == near(store)
-        assert store.stats().lessons == 10
-
-
 def test_lessons_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path, embedder=False) as store, Store(path) as other:
@@ -70,14 +58,6 @@ def test_lessons_what_one_process_asks_for_stays_when_another_makes_room(tmp_pat
             assert found(asking, missing("mod0"), tool="Bash", k=1) == [ids[0]]
         ids += [learn(other, "more"), learn(other, "most")]
         assert [lesson.id for lesson in asking.lessons()] == [ids[4], ids[3], ids[0]]
-
-
-def test_lessons_a_failure_is_no_use(tmp_path: Path) -> None:
-    with open_store(tmp_path / "lessons.db", cap=2) as store:
-        first, second = learn(store, "a"), learn(store, "b")
-        store.outcome(first, helped=False)
-        third = learn(store, "c")
-        assert [lesson.id for lesson in store.lessons()] == [third, second]
 
 
 def test_store_cap_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import TypeAlias
 import pytest
 
 from coherence.lessons import search as searching
-from coherence.store.errors import StoreError, StoreWarning
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
@@ -117,32 +116,6 @@ def test_store_disk_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_i
     assert check_file(path) == 1
 
 
-def test_store_disk_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="this is a folder"):
-        open_store(tmp_path)
-    other = tmp_path / "other.db"
-    connection = sqlite3.connect(other)
-    connection.execute("CREATE TABLE lessons (id)")
-    connection.commit()
-    connection.close()
-    before = other.read_bytes()
-    with pytest.raises(StoreError, match="another program"):
-        open_store(other)
-    assert other.read_bytes() == before
-
-
-def test_store_disk_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
-    with open_store(path) as store:
-        learn(store, "y")
-    path.write_bytes(path.read_bytes()[:100] + b"rubbish" * 2_000)
-    with pytest.warns(StoreWarning, match="the store was damaged"):
-        store = open_store(path)
-    with store:
-        assert store.store.recovered_from is not None
-        assert learn(store, "z") == 1
-        assert near(store) == {1}
-
-
 def test_store_disk_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(tmp_path: Path) -> None:
     path = tmp_path / "lessons.json"
     path.write_text('[{"pattern": "p", "error": "boom", "fix": "f", "tool": "Bash", "ts": 5}]')
@@ -155,7 +128,8 @@ def test_store_disk_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(
 def test_query_an_index_that_cannot_be_saved_is_made_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(searching, "SAVE_FROM", 1)
+    monkeypatch.setattr(searching, "MAX_EXACT", 0)
+    monkeypatch.setattr(searching, "SAVE_EVERY", 1)
     Path(f"{path}.lessons").write_bytes(b"in the way")
     with open_store(path) as store:
         id = learn(store, "y")

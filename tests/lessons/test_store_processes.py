@@ -113,7 +113,7 @@ def test_query_threads_share_a_store(tmp_path: Path) -> None:
 
 SAVER = f"""{HEAD}
 from coherence.lessons import search
-search.SAVE_FROM, search.SAVE_EVERY = 10, 5
+search.MAX_EXACT, search.SAVE_EVERY = 10, 5
 own = sys.argv[2]
 with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
     for number in range(60):
@@ -134,8 +134,8 @@ def test_stats_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "lessons.db"
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
         finish(process)
-    assert Path(f"{path}.lessons", "head").exists()
-    monkeypatch.setattr("coherence.lessons.search.SAVE_FROM", 10)
+    assert Path(f"{path}.lessons", "index").exists()
+    monkeypatch.setattr("coherence.lessons.search.MAX_EXACT", 10)
     with open_store(path) as store:
         assert near(store) == {lesson.id for lesson in store.lessons()}
         assert store.stats().index_disk_bytes > 0
@@ -155,10 +155,13 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=60) as store:
 """
 
 
-def kill_again_and_again(path: Path, kills: int) -> None:
+@posix
+@pytest.mark.slow
+def test_record_fifty_kills_lose_no_lesson_that_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
     dice = random.Random(5)
     acknowledged = 0
-    for _ in range(kills):
+    for _ in range(50):
         process = run(TEACHER, path, acknowledged)
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -177,18 +180,6 @@ def kill_again_and_again(path: Path, kills: int) -> None:
             assert near(store) == set(kept)  # no lesson without its vector
             assert kept[acknowledged].fix_text == f"uv add mod{acknowledged}"
             acknowledged = max(kept)
-
-
-@pytest.mark.slow
-@posix
-def test_lessons_five_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "lessons.db", 5)
-
-
-@posix
-@pytest.mark.slow
-def test_lessons_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "lessons.db", 50)
 
 
 REBUILDER = f"""{HEAD}
@@ -256,7 +247,7 @@ def test_store_processes_a_fork_while_other_threads_hold_the_locks(tmp_path: Pat
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with searching.lock, searching.cache._lock, store._own_lock():
+            with searching.lock, searching.cache._lock:
                 held.set()
                 done.wait(60)
 

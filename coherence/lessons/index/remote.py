@@ -12,19 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.core.errors import CoherenceError, MissingExtraError
-from coherence.lessons.index.base import (
-    Found,
-    Ids,
-    IndexMismatch,
-    IndexStats,
-    Mark,
-    check_absent,
-    check_dimensions,
-    check_ids,
-    check_k,
-    new_rows,
-    unit_query,
-)
+from coherence.lessons.index.base import Found, IndexStats, Mark, best_first, unit_query, unit_rows
 
 INSTALL = '  pip install "coherence-sensor[qdrant]"'
 
@@ -71,7 +59,7 @@ class QdrantIndex:
     """
 
     def __init__(self, dimensions: int, where: object, fingerprint: str = "") -> None:
-        self._dimensions = check_dimensions(dimensions)
+        self._dimensions = dimensions
         self._models: Any = _package().models
         self._client: Any = _client(where)
         self._fingerprint = fingerprint
@@ -83,79 +71,47 @@ class QdrantIndex:
         return self._dimensions
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
-        """Add vectors; see :meth:`VectorIndex.add`. A failing server may have taken some: ask :meth:`missing`."""
-        given, rows = new_rows(ids, vectors, self.dimensions)
-        check_absent(np.setdiff1d(given, self.missing(given)))
+        """Add vectors; see :meth:`VectorIndex.add`. A failing server may have taken some: add them again."""
+        given = np.asarray(ids, np.int64)
+        rows = unit_rows(vectors, (len(given), self.dimensions))
         with _asking():
             for start in range(0, len(given), BATCH):
                 part = slice(start, start + BATCH)
-                wide = rows[part].astype(np.float32).tolist()
-                self._client.upsert(self._collection(), self._models.Batch(ids=given[part].tolist(), vectors=wide))
+                batch = self._models.Batch(ids=given[part].tolist(), vectors=rows[part].tolist())
+                self._client.upsert(self._collection(), batch)
 
-    def remove(self, ids: npt.ArrayLike) -> int:
-        """Remove vectors and return how many of the ids were there."""
-        given = check_ids(ids)
-        there = np.setdiff1d(given, self.missing(given))
-        with _asking():
-            for start in range(0, len(there), BATCH):
-                self._client.delete(self._collection(), there[start : start + BATCH].tolist())
-        return len(there)
-
-    def missing(self, ids: npt.ArrayLike) -> Ids:
-        """Return those of the ids that are not in the index, in their order."""
-        given = check_ids(ids)
-        known: list[int] = []
+    def remove(self, ids: npt.ArrayLike) -> None:
+        """Remove vectors; ids that are not there are skipped."""
+        given = np.asarray(ids, np.int64)
         with _asking():
             for start in range(0, len(given), BATCH):
-                asked = given[start : start + BATCH].tolist()
-                known.extend(point.id for point in self._client.retrieve(self._collection(), asked, with_payload=False))
-        return given[~np.isin(given, np.array(known, np.int64))]
+                self._client.delete(self._collection(), given[start : start + BATCH].tolist())
 
     def search(self, vector: npt.ArrayLike, k: int) -> Found:
         """Return at most ``k`` ids and cosines, best first, equal ones by id; see :meth:`VectorIndex.search`."""
-        query, wanted = unit_query(vector, self.dimensions), check_k(k)
+        query = unit_query(vector, self.dimensions).tolist()
         with _asking():
-            answer = self._client.query_points(
-                self._collection(), query=query.tolist(), limit=wanted, with_payload=False
-            ).points
+            answer = self._client.query_points(self._collection(), query=query, limit=k, with_payload=False).points
         ids = np.array([point.id for point in answer], np.int64)
-        cosines = np.array([point.score for point in answer], np.float32).clip(-1.0, 1.0)
-        order = np.lexsort((ids, -cosines))
-        return ids[order], cosines[order]
+        return best_first(ids, np.array([point.score for point in answer], np.float32), k)
 
-    def save(self, path: Path, mark: Mark) -> None:
-        """Keep the mark on the server; ``path`` is not used.
-
-        Raises
-        ------
-        IndexMismatch
-            If the mark is of another embedder than the vectors.
-        """
+    def save(self, path: Path, mark: Mark) -> bool:
+        """Keep the mark on the server; ``path`` is not used."""
         del path
-        if (mark.fingerprint, mark.dimensions) != (self._fingerprint, self.dimensions):
-            raise IndexMismatch(_name(self._fingerprint), self._fingerprint, mark.fingerprint)
         payload = {"fingerprint": mark.fingerprint, "lesson": mark.lesson, "removal": mark.removal}
         with _asking():
             point = self._models.PointStruct(id=_number(mark.fingerprint), vector=[1.0], payload=payload)
             self._client.upsert(self._ready(MARKS, 1), [point])
+        return True
 
     def load(self, path: Path, fingerprint: str) -> Mark | None:
-        """Use the collection of a fingerprint and return the mark that was saved with it; ``path`` is not used.
-
-        Raises
-        ------
-        IndexMismatch
-            If that collection holds vectors of another length.
-        """
+        """Use the collection of a fingerprint and return the mark that was saved with it; ``path`` is not used."""
         del path
+        self._fingerprint = fingerprint
         with _asking():
-            length = self._length(_name(fingerprint))
-            if length not in (None, self.dimensions):
-                there = f"{fingerprint} ({length} dimensions)"
-                raise IndexMismatch(_name(fingerprint), there, f"{fingerprint} ({self.dimensions} dimensions)")
-            self._fingerprint = fingerprint
-            found = self._client.retrieve(self._ready(MARKS, 1), [_number(fingerprint)])
-        if length is None or not found:
+            known = self._client.collection_exists(_name(fingerprint))
+            found = self._client.retrieve(self._ready(MARKS, 1), [_number(fingerprint)]) if known else []
+        if not found:
             return None
         return Mark(fingerprint, self.dimensions, int(found[0].payload["lesson"]), int(found[0].payload["removal"]))
 
@@ -182,12 +138,6 @@ class QdrantIndex:
                     raise
         self._made.add(name)
         return name
-
-    def _length(self, name: str) -> int | None:
-        """Return the length of the vectors of a collection, ``None`` if there is no such collection."""
-        if not self._client.collection_exists(name):
-            return None
-        return int(self._client.get_collection(name).config.params.vectors.size)
 
 
 def _package() -> Any:

@@ -12,19 +12,18 @@ import numpy.typing as npt
 import pytest
 
 from coherence.lessons.index.base import Mark
-from coherence.lessons.index.local import LocalIndex
+from coherence.lessons.index.coded import CodedIndex
 
 D = 12
 
 WORLD = """
 import os, random, signal, sys, time
+import filelock  # or most of a child's life would go into importing it
 from pathlib import Path
 import numpy as np
-from coherence.lessons.index import local, table
 from coherence.lessons.index.base import Mark
-from coherence.lessons.index.local import LocalIndex
+from coherence.lessons.index.coded import CodedIndex
 D, folder = 12, Path(sys.argv[1])
-local.IN_MEMORY_ROWS, table.DEAD_ROWS = 40, 20
 
 def vectors(ids):
     return np.array([np.random.default_rng(id).standard_normal(D) for id in ids]).reshape(-1, D)
@@ -34,18 +33,19 @@ def oldest(newest):
 
 def step_on(step, last):
     # The database of this world: number n adds lesson n and removes lesson n - 60.
-    index = LocalIndex(D)
+    index = CodedIndex(D)
     mark = index.load(folder, "f") or Mark("f", D)
     while mark.lesson < last:
         until = min(mark.lesson + step, last)
         index.add([*range(mark.lesson + 1, until + 1)], vectors(range(mark.lesson + 1, until + 1)))
         index.remove(range(oldest(mark.removal), oldest(until)))
         mark = Mark("f", D, until, until)
-        index.save(folder, mark)
+        if not index.save(folder, mark):  # another process is further
+            mark = index.load(folder, "f")
 
 def check():
     # The files hold what their mark says, each lesson with its own vector; gives how far they are.
-    index = LocalIndex(D)
+    index = CodedIndex(D)
     mark = index.load(folder, "f")
     if mark is None:
         return 0
@@ -59,8 +59,9 @@ def check():
 """
 
 KILLER = """
-rng, reached = random.Random(3), 0
-for _ in range(20):
+rng, reached, kills = random.Random(3), 0, 0
+while kills < 20 or reached <= 100:  # a busy machine may kill many before they have begun
+    kills += 1
     child = os.fork()
     if child == 0:
         step_on(3, 10**6)
@@ -98,8 +99,7 @@ def test_index_processes_several_processes_save_to_the_same_files(tmp_path: Path
     children = [run(program, tmp_path, str(step), "600") for step in (1, 3, 7)]
     assert result(run("reached = 0\nwhile reached < 300: reached = check()\nprint(reached)", tmp_path)) >= 300
     for child in children:
-        result(child)  # what a busy moment left unsaved, the next saving brings
-    assert result(run(program, tmp_path, "5", "700")) == 700
+        assert result(child) == 600
 
 
 def vector(id: int) -> npt.NDArray[np.float64]:
@@ -107,7 +107,7 @@ def vector(id: int) -> npt.NDArray[np.float64]:
 
 
 def test_threads_add_remove_and_search_beside_each_other(tmp_path: Path) -> None:
-    index = LocalIndex(D)
+    index = CodedIndex(D)
     wrong: list[object] = []
 
     def work(first: int) -> None:
