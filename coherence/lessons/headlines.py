@@ -30,10 +30,6 @@ class Headline(NamedTuple):
     """The line without prefixes; what a tool spreads over two lines is joined."""
     second: str
     """Another telling line, such as a hint or the outer error; may be empty."""
-    strength: int
-    """From 0, nothing telling, to 7, an exception's name."""
-    place: str
-    """The source file a compiler named before the message; may be empty."""
     details: tuple[str, ...] = ()
     """Indented lines right after the message, at most four, which may name what the message leaves out."""
     literals: str = ""
@@ -80,7 +76,7 @@ def _of_python(lines: list[str]) -> Headline | None:
     elif _is_bare(message) and following:
         message, following = f"{message.rstrip(':')}: {following}", ""
     literals = " ".join(_FILE_LITERAL.findall(_failed_source(lines, at)))
-    return Headline(message, earlier or following or _hint(lines, at), NAMED, "", literals=literals)
+    return Headline(message, earlier or following or _hint(lines, at), literals=literals)
 
 
 def _failed_source(lines: list[str], at: int) -> str:
@@ -131,7 +127,7 @@ def _of_pytest(lines: list[str]) -> Headline | None:
         message = _with_first(lines, next(at for at in marked if at >= first and named in lines[at]), named)
     if named.startswith("assert "):
         message = f"AssertionError: {named}"
-    return Headline(message, rest[0] if rest else "", NAMED, "")
+    return Headline(message, rest[0] if rest else "")
 
 
 def _of_causes(lines: list[str]) -> Headline | None:
@@ -144,7 +140,7 @@ def _of_causes(lines: list[str]) -> Headline | None:
     outer = next(
         (line for line in lines if "Caused by: " not in line and EXCEPTION.match(strip_prefixes(line).text)), ""
     )
-    return Headline(root, strip_prefixes(outer).text if outer else "", NAMED, "")
+    return Headline(root, strip_prefixes(outer).text if outer else "")
 
 
 def _of_rust(lines: list[str]) -> Headline | None:
@@ -154,7 +150,7 @@ def _of_rust(lines: list[str]) -> Headline | None:
             follows = found[0].endswith(":") and at + 1 < len(lines)
             message = f"panic: {found[1] or (strip_prefixes(lines[at + 1]).text if follows else '')}"
             outer = _quoting(lines, at)
-            return Headline(outer, message, NAMED, "") if outer else Headline(message, "", NAMED, found[2] or "")
+            return Headline(outer, message) if outer else Headline(message, "")
     return None
 
 
@@ -182,7 +178,7 @@ def _most_telling(lines: list[str]) -> Headline:
     elif joined:
         message = f"{message.rstrip(': (')}: {joined}"
     reported = _reported(lines, at) if best == WRAPPING else ""
-    return Headline(message, _hint(lines, at), max(best, 0), chosen.place, _details(lines, at), reported=reported)
+    return Headline(message, _hint(lines, at), _details(lines, at), reported=reported)
 
 
 def _reported(lines: list[str], at: int) -> str:

@@ -17,7 +17,6 @@ from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
 from coherence.lessons.line_scores import telling_lines
 from coherence.lessons.masks import MAX_SLOTS, Masked, mask
-from coherence.lessons.stack import own_frames
 from coherence.lessons.stems import stems_of
 
 FORM = 1
@@ -60,8 +59,6 @@ class ErrorShape(msgspec.Struct, frozen=True):
     """What is embedded: the headline with noise masked and names kept, at most 400 characters."""
     slots: tuple[Slot, ...]
     """What was masked in the headline, in order, at most 16."""
-    frames: tuple[str, ...]
-    """The nearest own stack frames as ``file:function``, nearest first, at most three."""
     signature: bytes
     """Digest (8 bytes) of exception and template, without case."""
     prose: bool
@@ -90,8 +87,8 @@ def normalise(text: str) -> ErrorShape:
     --------
     >>> one = normalise("Traceback (most recent call last):\n  File \"/srv/app.py\", line 3, in load\n"
     ...                 "    import yaml\nModuleNotFoundError: No module named 'yaml'")
-    >>> one.exception, one.template, one.frames
-    ('ModuleNotFoundError', 'ModuleNotFoundError: No module named <name>', ('app.py:load',))
+    >>> one.exception, one.template
+    ('ModuleNotFoundError', 'ModuleNotFoundError: No module named <name>')
     >>> two = normalise("E   ModuleNotFoundError: No module named 'requests'")
     >>> one.signature == two.signature, one.slots == two.slots
     (True, False)
@@ -100,11 +97,11 @@ def normalise(text: str) -> ErrorShape:
     """
     lines = clean_lines(check_text("text", text))
     if not lines:
-        return _shape("", "", "", (), (), prose=False)
+        return _shape("", "", "", (), prose=False)
     if is_prose(lines):
         said = " ".join(line.strip() for line in lines)
         masked = mask(said[:MAX_EMBEDDED])
-        return _shape("", masked.template, said, masked.slots, (), prose=True)
+        return _shape("", masked.template, said, masked.slots, prose=True)
     head = find_headline(lines)
     exception, masked, template = _masked(head.message)
     if head.reported and _says_little(exception, template, masked.slots):
@@ -123,7 +120,6 @@ def normalise(text: str) -> ErrorShape:
         template,
         embedded,
         slots[:MAX_SLOTS],
-        own_frames(lines, head.place),
         _others(lines, head.message),
         prose=False,
     )
@@ -166,7 +162,6 @@ def _shape(
     template: str,
     text: str,
     slots: tuple[tuple[str, str], ...],
-    frames: tuple[str, ...],
     others: str = "",
     *,
     prose: bool,
@@ -178,7 +173,6 @@ def _shape(
         template=template,
         text=text[:MAX_EMBEDDED].strip(),
         slots=tuple(Slot(kind, value) for kind, value in slots),
-        frames=frames,
         signature=blake2b(told, digest_size=8).digest(),
         prose=prose,
         weak=not prose and _says_little(exception, template, slots),

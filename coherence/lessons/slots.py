@@ -34,7 +34,7 @@ def keys_of(shape: ErrorShape) -> tuple[str, ...]:
     Examples
     --------
     >>> slots = (Slot("path", "/srv/app/Config.yml"), Slot("number", "3"))
-    >>> keys_of(ErrorShape("", "", "", slots, (), b"", False, False))
+    >>> keys_of(ErrorShape("", "", "", slots, b"", False, False))
     ('config.yml',)
     """
     return _keys(shape.slots)

@@ -11,7 +11,7 @@ from coherence.lessons.slots import digest, keys_of, number, refill
 
 
 def shape(*slots: tuple[str, str], signature: bytes = b"8 bytes.", prose: bool = False, text: str = "") -> ErrorShape:
-    return ErrorShape("", "", text, tuple(Slot(*slot) for slot in slots), (), signature, prose, False)
+    return ErrorShape("", "", text, tuple(Slot(*slot) for slot in slots), signature, prose, False)
 
 
 def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_is_not() -> None:
