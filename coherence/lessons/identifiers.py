@@ -18,7 +18,6 @@ from zlib import crc32
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import ORDINARY
 from coherence.lessons.normal import ErrorShape, Slot
-from coherence.lessons.rarity import COUNTS
 from coherence.lessons.slots import key_of
 
 MAX_KEPT_NAMES = 32
@@ -48,12 +47,6 @@ in a slot of the headline, in the error and in its fix."""
 
 KNOWN = (0.5, 0.6, 1.0, 1.0)
 """What a name weighs by where the lesson has it."""
-
-WORD = 6
-"""Families of errors in whose messages a name stands from which it is a word like any other."""
-
-_WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
-"""What error messages are made of, in small letters."""
 
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
@@ -131,7 +124,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
     for name in _names((shape.text, *lines), _NAME, ASKED):
-        if name in said and (name in found or name not in _WORDS):
+        if name in said and (name in found or name not in ORDINARY):
             found[name] = QUOTED
     found.pop(shape.exception.lower(), None)  # says what kind of error it is
     for name, case in list(found.items()):
@@ -151,12 +144,12 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
         found[name] = 1.0
     marked = _marked(lines, ASKED)
     for name in _names([shape.text], _NAME, ASKED):
-        found.setdefault(name, 0.3 if name in _WORDS else 0.8)
+        found.setdefault(name, 0.3 if name in ORDINARY else 0.8)
     beside = not found.keys() >= set(marked[:MAX_KEPT_NAMES])
     for name in marked:
         found.setdefault(name, 0.6)
     for name in _names(lines, _NAME, ASKED):
-        if name not in _WORDS:
+        if name not in ORDINARY:
             found.setdefault(name, 0.4)
     found.pop(shape.exception.lower(), None)
     for name, weight in list(found.items())[:ASKED]:
@@ -271,7 +264,7 @@ def _told(slot: Slot) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    return [part for part in name.split("-") if len(part) > 2 and part not in _WORDS] if "-" in name else []
+    return [part for part in name.split("-") if len(part) > 2 and part not in ORDINARY] if "-" in name else []
 
 
 def _lines(shape: ErrorShape, text: str) -> list[str]:

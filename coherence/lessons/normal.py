@@ -19,7 +19,7 @@ from coherence.lessons.line_scores import telling_lines
 from coherence.lessons.masks import MAX_SLOTS, Masked, mask
 from coherence.lessons.stems import stems_of
 
-FORM = 1
+FORM = 2
 """Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""
 
 MAX_TEMPLATE = 300

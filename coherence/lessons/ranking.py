@@ -24,9 +24,9 @@ import msgspec
 
 from coherence.lessons.identifiers import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
-from coherence.lessons.rarity import alike, wording_of
 from coherence.lessons.records import Hit, Known, Lesson, Match
 from coherence.lessons.slots import keys_of, refill
+from coherence.lessons.stems import alike
 
 Features: TypeAlias = tuple[float, ...]
 
@@ -271,10 +271,10 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
 
     Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
     """
-    keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
+    keys, stems, used = keys_of(asked), frozenset(asked.words), (tool or "").lower()
     found: list[Features] = []
     for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
-        theirs, their_wording, exception, their_tool = hit.known.compared
+        theirs, their_stems, exception, their_tool = hit.known.compared
         equal, cosine = hit.equal, hit.cosine
         found.append(
             (
@@ -282,7 +282,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
                 1.0 if equal and keys == theirs else 0.0,
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
-                1.0 if equal else alike(wording, their_wording),
+                1.0 if equal else alike(stems, their_stems),
                 _same_exception(asked.exception, exception),
                 1.0 if used and used == their_tool else 0.0,
                 1.0 if equal and asked.weak else 0.0,

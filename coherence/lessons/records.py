@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.lessons.normal import FORM, ErrorShape
-from coherence.lessons.rarity import Wording, wording_of
 from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
@@ -59,7 +58,7 @@ class Compared(NamedTuple):
     """What of a lesson is compared with every question, made once."""
 
     keys: tuple[str, ...]
-    wording: Wording
+    words: frozenset[str]
     exception: str
     tool: str
     """In small letters."""
@@ -87,7 +86,7 @@ class Known(msgspec.Struct, frozen=True, dict=True):
     def compared(self) -> Compared:
         """What of it is compared with every question."""
         shape = self.shape
-        return Compared(keys_of(shape), wording_of(shape), shape.exception, self.tool.lower())
+        return Compared(keys_of(shape), frozenset(shape.words), shape.exception, self.tool.lower())
 
     def as_lesson(
         self, *, similarity: float = 1.0, match: Match = "exact", fix_text: str | None = None, refilled: bool = False
