@@ -263,5 +263,8 @@ WRAPPERS = (
     "went wrong",
     "error executing command",
     "successfully",
+    "could not be reused",
+    "checking for ",
+    "installing it now",
 )
 """Lower-case parts of lines that only say that something failed, and never why."""

@@ -41,12 +41,11 @@ SECOND = 0.25
 CONSTANT = 0.3
 """Share of its weight that a name has which belongs to the wording of a message."""
 
-PART, ELSEWHERE, HEADLINE, QUOTED = range(4)
-"""Where a lesson has a name: in one that is written together (``vue`` in ``eslint-plugin-vue``), beside the headline,
-in a slot of the headline, in the error and in its fix."""
+ELSEWHERE, HEADLINE, QUOTED = range(3)
+"""Places where a lesson has a name: beside the headline, in a slot of the headline, in the error and in its fix."""
 
-KNOWN = (0.5, 0.6, 1.0, 1.0)
-"""What a name weighs by where the lesson has it."""
+KNOWN = (0.6, 1.0, 1.0)
+"""Weights of a name by where the lesson has it."""
 
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
@@ -127,10 +126,6 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
         if name in said and (name in found or name not in ORDINARY):
             found[name] = QUOTED
     found.pop(shape.exception.lower(), None)  # says what kind of error it is
-    for name, case in list(found.items()):
-        if case >= HEADLINE:
-            for part in _parts(name):
-                found.setdefault(part, PART)
     ordered = sorted(found.items(), key=lambda each: -each[1])[:MAX_KEPT_NAMES]
     return array("I", [_number(name) | case for name, case in ordered]).tobytes()
 
@@ -152,10 +147,6 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
         if name not in ORDINARY:
             found.setdefault(name, 0.4)
     found.pop(shape.exception.lower(), None)
-    for name, weight in list(found.items())[:ASKED]:
-        if "-" in name:
-            for part in _parts(name):
-                found.setdefault(part, 0.5 * weight)
     return ErrorNames({_number(name): weight for name, weight in found.items()}, beside)
 
 
@@ -261,10 +252,6 @@ def _told(slot: Slot) -> str:
     if slot.kind == "time":
         return ""
     return key_of(slot) if slot.kind == "path" else slot.value
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in name.split("-") if len(part) > 2 and part not in ORDINARY] if "-" in name else []
 
 
 def _lines(shape: ErrorShape, text: str) -> list[str]:

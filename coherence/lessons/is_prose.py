@@ -32,10 +32,7 @@ def is_prose(lines: list[str]) -> bool:
     human = sum(2 for word in words if word in _PERSONAL) + sum(1 for word in words if word in _EVERYDAY)
     small = sum(1 for word in words if word in _SMALL)
     against: float = (
-        3 * len(_SET_PHRASES.findall(text[:800]))
-        + 1.5 * len(_MODAL.findall(text[:800]))
-        + 1.5 * len(_QUOTES.findall(text[:800]))
-        + 2 * text.count(": ")
+        3 * len(_SET_PHRASES.findall(text[:800])) + 1.5 * len(_QUOTES.findall(text[:800])) + 2 * text.count(": ")
     )
     if not any(word in _PERSONAL for word in words):  # without one, a capital, a full stop and a new line are a tool's
         against += 0.5 * text[:1].isupper() + text.endswith(".") + 0.75 * (len(lines) - 1)
@@ -97,5 +94,4 @@ _SET_PHRASES = lazy_regex(
     r"|[Pp]lease (?:make sure|check|see|run|use|try)|[Rr]ejected|not set to an|Is the \w+ daemon"
     r"|You have an error|has no attribute|violates|[Nn]ot found)\b"
 )
-_MODAL = lazy_regex(r"\bcannot (?:find|connect|open|read|access|resolve|import|load|create|assign|be)\b")
 _QUOTES = lazy_regex(r"/\w+\.\w+\b|\w\.\w*[a-z][A-Z]|\blocalhost\b|'[^'\s]{1,60}'|\"[^\"\n]{1,60}\"|`[^`\n]{1,60}`")

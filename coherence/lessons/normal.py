@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import blake2b
 
 import msgspec
@@ -12,11 +11,9 @@ from coherence.core.validation import check_text, clean
 from coherence.core.words import word_set
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_phrases import reword
-from coherence.lessons.error_words import CODE_PARTS
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
-from coherence.lessons.line_scores import telling_lines
-from coherence.lessons.masks import MAX_SLOTS, Masked, mask
+from coherence.lessons.masks import Masked, mask
 from coherence.lessons.stems import stems_of
 
 FORM = 2
@@ -27,16 +24,10 @@ MAX_EMBEDDED = 400
 MAX_HEADLINE = 360
 """Characters of a headline that are masked."""
 
-MAX_SECOND = 140
-
-MAX_SECONDARY = 160
-"""Characters of a telling line beside the headline."""
-
 MAX_WORDS = 64
 
 KEYS = frozenset({"name", "path", "url", "address"})
-"""Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves. A
-headline without any leaves that to the lines below it."""
+"""Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves."""
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +57,7 @@ class ErrorShape(msgspec.Struct, frozen=True):
     weak: bool
     """Whether neither words nor names of the headline tell, so that an equal signature proves little."""
     words: tuple[str, ...] = ()
-    """The stems of the words of the headline and of the most telling other lines, without slots, sorted; at most 64."""
+    """The stems of the words of the headline, without slots, sorted; at most 64."""
 
 
 def normalise(text: str) -> ErrorShape:
@@ -102,27 +93,12 @@ def normalise(text: str) -> ErrorShape:
         said = " ".join(line.strip() for line in lines)
         masked = mask(said[:MAX_EMBEDDED])
         return _shape("", masked.template, said, masked.slots, prose=True)
-    head = find_headline(lines)
-    exception, masked, template = _masked(head.message)
-    if head.reported and _says_little(exception, template, masked.slots):
-        head = head._replace(message=head.reported, second=head.message)
-        exception, masked, template = _masked(head.message)
+    headline, reported = find_headline(lines)
+    exception, masked, template = _masked(headline)
+    if reported and _says_little(exception, template, masked.slots):
+        exception, masked, template = _masked(reported)
     readable = masked.text if not exception or exception in masked.text else f"{exception}: {masked.text}".rstrip(": ")
-    second = mask(": ".join(filter(None, reword(head.second[:MAX_SECOND])))).text if head.second else ""
-    embedded = f"{readable[: MAX_EMBEDDED - MAX_SECOND]}. {second}" if second else readable
-    slots = masked.slots
-    if not any(kind in KEYS and not _ENCODING.fullmatch(value) for kind, value in slots):
-        slots += _named_in((head.literals,), KEYS) if head.literals else ()
-    if not any(kind in KEYS for kind, _ in slots):
-        slots += _named_in(_values(head.message), KEYS) or _named_in(head.details, frozenset({"name"}))
-    return _shape(
-        exception,
-        template,
-        embedded,
-        slots[:MAX_SLOTS],
-        _others(lines, head.message),
-        prose=False,
-    )
+    return _shape(exception, template, readable, masked.slots, prose=False)
 
 
 def _masked(headline: str) -> tuple[str, Masked, str]:
@@ -135,34 +111,11 @@ def _masked(headline: str) -> tuple[str, Masked, str]:
     return exception, masked, template
 
 
-def _others(lines: list[str], headline: str) -> str:
-    """Return the most telling lines beside the headline, masked."""
-    told = (reword(line[:MAX_SECONDARY]) for line in telling_lines(lines, headline))
-    return " ".join(f"{exception} {mask(message).template}" for exception, message in told)
-
-
-def _values(message: str) -> tuple[str, ...]:
-    """Return the values of the JSON in a headline, of which its template keeps only the message."""
-    values = _VALUE.findall(message, message.find("{")) if "{" in message else []
-    told = (value for value in values if value.count(" ") < 3 and not CODE_PARTS.search(value))
-    return (" ".join(f"'{value}'" for value in told),) if values else ()
-
-
-def _named_in(details: tuple[str, ...], kinds: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return what the first of some lines that names something names."""
-    for line in details:
-        found = tuple(slot for slot in mask(line[:MAX_HEADLINE]).slots if slot[0] in kinds)
-        if found:
-            return found[:3]
-    return ()
-
-
 def _shape(
     exception: str,
     template: str,
     text: str,
     slots: tuple[tuple[str, str], ...],
-    others: str = "",
     *,
     prose: bool,
 ) -> ErrorShape:
@@ -176,7 +129,7 @@ def _shape(
         signature=blake2b(told, digest_size=8).digest(),
         prose=prose,
         weak=not prose and _says_little(exception, template, slots),
-        words=() if prose else tuple(sorted(stems_of(f"{exception} {template} {others}"))[:MAX_WORDS]),
+        words=() if prose else tuple(sorted(stems_of(f"{exception} {template}"))[:MAX_WORDS]),
     )
 
 
@@ -194,9 +147,6 @@ def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ..
     return len(words) < lacking
 
 
-_VALUE = lazy_regex(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
-_ENCODING = lazy_regex(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin-?1|iso-?8859-?\d*|gbk", re.IGNORECASE)
-"""Names of encodings, which are the same for every file."""
 _SIGNALLED = lazy_regex(r"\b1[23]\d\b")
 """Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 

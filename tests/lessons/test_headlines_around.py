@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from coherence.lessons.clean import clean_lines
@@ -72,15 +70,6 @@ def test_headlines_around_what_runs_a_command_does_not_hide_its_error(output: st
     assert normalise(output.format(error)).signature == normalise(error).signature
 
 
-@pytest.mark.parametrize("error", ERRORS)
-def test_headlines_around_an_error_inside_json_is_read(error: str) -> None:
-    said = json.dumps(f"{error}\nmore about it")
-    task = f'fatal: [web1]: FAILED! => {{"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": {said}}}'
-    log = f'{{"level":"info","msg":"failed over to \\"b\\""}}\n{{"level":"error","msg":{said}}}'
-    assert normalise(task).signature == normalise(error).signature
-    assert normalise(log).signature == normalise(error).signature
-
-
 QUIET = [
     "Building CXX object src/error_codes.cpp.o",
     "--- PASS: TestErrorHandling (0.01s)",
@@ -99,21 +88,9 @@ def test_find_headline_a_vague_word_still_wins_where_nothing_else_tells() -> Non
     assert find_headline(clean_lines("starting\nthe deployment failed\nbye")).message == "the deployment failed"
 
 
-def test_headlines_around_names_below_a_headline_without_any_are_slots() -> None:
-    boxed = '╷\n│ Error: Missing declaration\n│ \n│ A thing with the name "{}" has not been declared.\n╵'
-    one, two = normalise(boxed.format("zone")), normalise(boxed.format("cluster"))
-    assert one.signature == two.signature
-    assert [slot.value for slot in one.slots] == ["zone"] and [slot.value for slot in two.slots] == ["cluster"]
-
-
 def test_headlines_around_a_headline_with_names_takes_none_from_below() -> None:
     shape = normalise("Error: cannot find module 'a'\n    It was required by 'b'")
     assert [slot.value for slot in shape.slots] == ["a"]
-
-
-def test_headlines_around_the_values_of_json_are_slots_but_its_codes_are_not() -> None:
-    text = 'Error: no such element: {"method":"css","selector":".modal","code":"not_found"}'
-    assert [slot.value for slot in normalise(text).slots] == ["css", ".modal"]
 
 
 def test_headlines_around_a_tag_behind_a_name_is_no_part_of_it() -> None:

@@ -17,11 +17,8 @@ ORDINARY_LINES = {
 
 TELLING = [
     "curl: (60) SSL certificate problem: unable to get local issuer certificate",
-    "curl: (7) SSL: no alternative certificate subject name matches target host name 'proxy.lan'",
-    "WARN [Consumer clientId=a1, groupId=b2] Error while fetching metadata : {orders=UNKNOWN_TOPIC_OR_PARTITION}",
     "mailer-7e095ebf9d-c40bc   0/1     CrashLoopBackOff   157 (7677s ago)   7601m",
     "mailer-7e095ebf9d-c40bc   0/1     ContainerEvicted   0          76m",
-    "ssh: connect to host build7 port 22: Network is down",
     "Error: INSTALLATION FAILED: cannot re-use a name that is still in use",
     "Error: a release named pricing already exists.",
 ]
@@ -43,7 +40,6 @@ def test_headlines_noise_a_code_in_capitals_that_names_no_fault_is_not_telling()
 
 def test_headlines_noise_a_low_level_says_less_than_any_other_line() -> None:
     assert normalise("INFO  batch 7\nDEBUG step 8\nthe roof is burning now").template == "the roof is burning now"
-    assert normalise("WARNING: DATA RACE\nWrite at 0x00c0000180 by goroutine 7:").template == "DATA RACE"
 
 
 def test_headlines_noise_what_is_retried_yields_to_what_was_killed() -> None:
@@ -51,45 +47,9 @@ def test_headlines_noise_what_is_retried_yields_to_what_was_killed() -> None:
     assert "OOMKilled" in normalise(text).template
 
 
-BUILD = """error: failed to run custom build command for `rocksdb-sys v21.5.23`
-
-Caused by:
-  process didn't exit successfully: `/x/build-script-build` (exit status: 101)
-{section}  thread 'main' panicked at build.rs:3:4:
-  libclang is absent"""
-
-
-def test_headlines_noise_a_program_that_quotes_a_panic_says_what_went_wrong() -> None:
-    shape = normalise(BUILD.format(section="  --- stderr\n"))
-    assert shape.template == "failed to run custom build command for <name>"
-    assert [slot.value for slot in shape.slots] == ["rocksdb-sys", "v21.5.23"]
-    assert "libclang is absent" in shape.text
-
-
-def test_headlines_noise_a_panic_that_nobody_quotes_stays_the_headline() -> None:
-    assert normalise(BUILD.format(section="")).template == "panic: libclang is absent"
-
-
 def test_headlines_noise_a_panic_without_a_colon_does_not_take_the_next_line() -> None:
     text = "thread 'main' panicked at src/main.rs:3:4\n   Compiling serde v1.0.1"
     assert "Compiling" not in normalise(text).template
-
-
-def test_headlines_noise_the_failed_line_of_source_names_the_file_that_a_message_leaves_out() -> None:
-    text = (
-        'Traceback (most recent call last):\n  File "/app/a.py", line 3, in read\n    open({!r}).read()\n'
-        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xc8 in position 38: invalid start byte"
-    )
-    one, two = normalise(text.format("seeds/countries.yml")), normalise(text.format("vocab.txt"))
-    assert one.signature == two.signature
-    assert ("path", "seeds/countries.yml") in [(slot.kind, slot.value) for slot in one.slots]
-    assert ("path", "vocab.txt") in [(slot.kind, slot.value) for slot in two.slots]
-
-
-def test_headlines_noise_the_failed_line_of_source_adds_nothing_to_a_message_that_names_something() -> None:
-    shown = "  File \"/app/a.py\", line 3, in read\n    get('a/b.json')"
-    text = f"Traceback (most recent call last):\n{shown}\nKeyError: 'user'"
-    assert [slot.value for slot in normalise(text).slots] == ["user"]
 
 
 def test_headlines_noise_a_generated_suffix_is_no_part_of_a_name() -> None:

@@ -59,15 +59,6 @@ def test_shared_a_name_outside_of_the_headline_counts() -> None:
     assert right > wrong
 
 
-def test_shared_a_part_of_a_name_written_together_counts() -> None:
-    right, wrong = shared(
-        "Definition for rule 'vue/no-x' not found",
-        ('ESLint couldn\'t find the plugin "eslint-plugin-vue".', ""),
-        ('ESLint couldn\'t find the plugin "eslint-plugin-jest".', ""),
-    )
-    assert right > wrong == 0.0
-
-
 def test_told_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> None:
     question = missing("yaml")
     own, other = between(question, [(missing(name), f"uv add {name}") for name in ("yaml", "numpy")], ["a", "a"])

@@ -1,13 +1,12 @@
-"""Which lines of an output tell most."""
+"""The lines of an output that say most."""
 
 from __future__ import annotations
 
 import pytest
 
-from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_words import TELLING
 from coherence.lessons.headlines import find_headline
-from coherence.lessons.line_scores import MAX_SCORED, MAX_TOLD, telling_lines, weighed
+from coherence.lessons.line_scores import MAX_SCORED, weighed
 from coherence.lessons.normal import normalise
 
 WORK = [f"reading part {at} of the input" for at in range(3 * MAX_SCORED)]
@@ -39,11 +38,3 @@ def test_line_scores_what_says_only_that_something_failed_gives_way_to_the_line_
     text = "compiling the kernel\nout of luck today\nmake: *** [all] Error 2"
     assert normalise(text).template == "out of luck today"
     assert normalise("make: *** [all] Error 2").template.startswith("make")  # near miss: nothing stands before
-
-
-def test_telling_lines_are_few_and_never_the_headline() -> None:
-    lines = clean_lines("\n".join(["error: one is not valid", *(f"error: {at} is missing" for at in range(9))]))
-    told = telling_lines(lines, "one is not valid")
-    assert len(told) == MAX_TOLD
-    assert "one is not valid" not in told
-    assert telling_lines(["all is well"], "") == []

@@ -87,7 +87,6 @@ ERRORS = [
     "You must specify a region.",
     "Host key verification failed.",
     "Text file busy",
-    "The process cannot access the file because it is being used by another process.",
     "could not connect to server: Connection refused",
     "Object reference not set to an instance of an object.",
     "TypeError: Failed to fetch",
