@@ -15,7 +15,6 @@ from typing import IO
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact_value
 from coherence.core.validation import check_count, check_number, shown
 from coherence.lessons import normal
@@ -36,9 +35,6 @@ LATEST = 1e11
 """Unix seconds (the year 5138) from which a number is taken for milliseconds; a thousand times later for microseconds,
 and then for nanoseconds."""
 
-_BETWEEN = lazy_regex(r"[\s,\[\]]*")
-_DECODER = json.JSONDecoder()
-
 
 class LessonEntry(msgspec.Struct, frozen=True):
     """A lesson that was read."""
@@ -50,15 +46,15 @@ class LessonEntry(msgspec.Struct, frozen=True):
 
 
 class RefusedEntry(msgspec.Struct, frozen=True):
-    """What could not be read as a lesson."""
+    """A line that could not be read as a lesson."""
 
     line: int
-    """Counted from 1."""
+    """Counted from 1; of an array its elements."""
     why: str
 
 
 def read_entries(source: IO[bytes]) -> Iterator[LessonEntry | RefusedEntry]:
-    r"""Yield the lessons of a file, and what in it is none.
+    r"""Yield the lessons of a file, and the lines that are none.
 
     Examples
     --------
@@ -69,16 +65,13 @@ def read_entries(source: IO[bytes]) -> Iterator[LessonEntry | RefusedEntry]:
     ['calm down', 'error_text is missing', 'not JSON: Expecting value']
     """
     lines = _lines(source)
-    first = True
     for number, line in lines:
         if line is None:
             yield RefusedEntry(number, f"longer than {MAX_BYTES:,} bytes")
+        elif number == 1 and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
+            yield from _read_whole(line, lines)
         elif line.strip():
-            if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
-                yield from _read_whole(number, line, lines)
-                return
-            yield _read_line(number, line)
-        first = first and line is not None and not line.strip()
+            yield _read(number, line)
 
 
 def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
@@ -96,46 +89,30 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def _read_line(number: int, line: bytes) -> LessonEntry | RefusedEntry:
-    try:
-        return _read(number, json.loads(line.decode("utf-8")))
-    except (ValueError, RecursionError) as error:
-        return RefusedEntry(number, _no_json(error))
-
-
-def _read_whole(
-    number: int, first: bytes, lines: Iterator[tuple[int, bytes | None]]
-) -> Iterator[LessonEntry | RefusedEntry]:
-    """Yield the objects of a JSON array, or of objects that take several lines each."""
+def _read_whole(first: bytes, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[LessonEntry | RefusedEntry]:
+    """Yield the objects of a JSON array, or one object that takes several lines."""
     parts, size = [first], len(first)
     for _, line in lines:
         size += MAX_BYTES if line is None else len(line)
         if line is None or size > MAX_BYTES:
-            yield RefusedEntry(
-                number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead"
-            )
+            yield RefusedEntry(1, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead")
             return
         parts.append(line)
     try:
-        text = b"".join(parts).decode("utf-8").strip()
-    except UnicodeDecodeError as error:
-        yield RefusedEntry(number, _no_json(error))
+        values = json.loads(b"".join(parts).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        yield RefusedEntry(1, _no_json(error))
         return
-    at = counted = 0
-    while True:
-        found = _BETWEEN.match(text, at)
-        at = found.end() if found else at
-        number, counted = number + text.count("\n", counted, at), at
-        if at == len(text):
-            break
-        try:
-            value, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            yield RefusedEntry(number, f"{_no_json(error)}; nothing after it was read")
-            return
-        yield _read(number, value)
-    if text.startswith("[") and not text.endswith("]"):
-        yield RefusedEntry(number, "the array does not end: the file may have been cut off")
+    for number, value in enumerate(values if isinstance(values, list) else [values], 1):
+        yield _checked(number, value)
+
+
+def _read(number: int, line: bytes) -> LessonEntry | RefusedEntry:
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        return RefusedEntry(number, _no_json(error))
+    return _checked(number, value)
 
 
 def _no_json(error: Exception) -> str:
@@ -146,7 +123,7 @@ def _no_json(error: Exception) -> str:
     return f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
 
 
-def _read(number: int, value: object) -> LessonEntry | RefusedEntry:
+def _checked(number: int, value: object) -> LessonEntry | RefusedEntry:
     try:
         return _entry(value)
     except (TypeError, ValueError) as error:

@@ -163,7 +163,7 @@ def test_lessons_another_programs_lessons_are_read(path: Path) -> None:
     ]
     result = run("import", "-", input=json.dumps(array))
     assert result.exit_code == 1 and result.stdout.startswith("1 new, ") and result.stdout.endswith("1 refused\n")
-    assert result.stderr == "error: <stdin>:1: error_text must not be empty, not ''\n"
+    assert result.stderr == "error: <stdin>:2: error_text must not be empty, not ''\n"
     many = run("import", "-", input="?\n" * 60)
     assert len(many.stderr.splitlines()) == 51 and "10 more lines were refused" in many.stderr  # 50 are told
     complaint(run("import", "nothing.jsonl"))
