@@ -108,11 +108,8 @@ VAGUE = (
 """Lower-case parts of lines that say that something went wrong, but hardly what."""
 
 CODE_PARTS = lazy_regex(
-    r"error|exception|fail|fault|denied|not_?found|invalid|no_?such|back_?off|time_?out|kill|refused|exceed|conflict"
-    r"|unauthori|forbidden|missing|unknown|unavailable|expired|limit|throttl|overflow|abort|violation|unsupported"
-    r"|not_?supported|illegal|bad_?request|mismatch|already|too_?many|out_?of|interrupt|warning|unresolved|undefined"
-    r"|not_?implemented|unexpected|does_?not|insufficient|quota|not_?ready|reset|incompatible|locked|unhealthy|corrupt"
-    r"|^err_|^sig[a-z]{2,6}$|^panic|unreachable|rejected|disconnect|cancel|dead",
+    r"error|exception|fail|denied|not_?found|invalid|refused|exceed|conflict|forbidden|missing|unknown|unavailable|limit"
+    r"|unsupported|mismatch|timeout|killed|back_?off",
     re.IGNORECASE,
 )
 """Parts of compound words that say themselves what went wrong: these words are codes and no names."""
@@ -148,7 +145,7 @@ ORDINARY = word_set(
     "generated get given go got group had handle has have header here host identity if implemented in incompatible "
     "incorrect index info information initialized inner input inside install installed instance instead int integer "
     "internal invalid is it item items its key keys killed kind known larger last least left length less level lib "
-    "library like limit limits line lines link list load local located location lock locked long lookup lost main "
+    "library like limit limits line lines link list load local located location lock locked long lookup lost "
     "make manager many map match matches matching maximum may maybe memory message method missing mode model module "
     "more most must name named names need needed needs negative network never new no node non none nor not nothing "
     "null number object occurred of off on one only open operation operator option or order other out outer output "

@@ -11,12 +11,6 @@ from posixpath import basename
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.normal import KEYS, ErrorShape, Slot
 
-PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages", "gems", "vendor", "bower_components"})
-"""Folders of other people's packages."""
-
-ANONYMOUS = frozenset({"index", "main", "mod", "lib", "__init__", "__main__", "package", "setup", "app", "src"})
-"""Base names of files that say little without their folder."""
-
 HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"})  # noqa: S104 - nothing listens
 """Hosts that every machine is to itself."""
 
@@ -51,13 +45,7 @@ def key_of(slot: Slot) -> str:
     value = slot.value.strip().lower()
     if slot.kind == "path":
         found = _FILE.match(value)
-        parts = (found["path"] if found else value).replace("\\", "/").rstrip("/").split("/")
-        for at, part in enumerate(parts[:-1]):
-            if part in PACKAGES:  # of somebody else's file, the package says more than the file
-                scoped = parts[at + 1].startswith("@") and at + 2 < len(parts)
-                return "/".join(parts[at + 1 : at + (3 if scoped else 2)])[:200]
-        plain = parts[-1] if parts[-1].partition(".")[0] not in ANONYMOUS else "/".join(parts[-2:])
-        return plain[:200] or value[:200]
+        value = (found["path"] if found else value).replace("\\", "/").rstrip("/").rpartition("/")[2] or value
     return value[:200]
 
 

@@ -96,15 +96,3 @@ def test_headlines_around_a_headline_with_names_takes_none_from_below() -> None:
 def test_headlines_around_a_tag_behind_a_name_is_no_part_of_it() -> None:
     said = "npm ERR! 404  '{}' is not in this registry."
     assert normalise(said.format("leftpad")) == normalise(said.format("leftpad@latest"))
-
-
-def test_headlines_around_what_quotes_an_error_of_another_program_counts_as_it() -> None:
-    inner = "fatal: detected dubious ownership in repository at '/srv/a'"
-    assert normalise(f"setup-tool: {inner}").signature == normalise(inner).signature
-
-
-def test_headlines_around_the_cause_in_an_exception_of_python_is_its_message() -> None:
-    outer = "ConnectionError: Pool(host='{}', port=80): Max retries exceeded with url: /a (Caused by NewError('{}'))"
-    one, two = normalise(outer.format("a", "refused")), normalise(outer.format("b", "no route found"))
-    assert "refused" in one.template and "Max retries" not in one.template
-    assert one.signature != two.signature

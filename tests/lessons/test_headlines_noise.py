@@ -62,12 +62,6 @@ def test_headlines_noise_a_generated_suffix_is_no_part_of_a_name() -> None:
     assert [slot.value for slot in kept.slots] == ["pytest-benchmark-tools"]
 
 
-def test_headlines_noise_a_key_is_a_name_only_beside_a_fault_in_braces() -> None:
-    names = [slot.value for slot in normalise("fetch failed: {orders=UNKNOWN_TOPIC}").slots]
-    assert names == ["orders"]
-    assert "reason=" in normalise("fetch failed: {reason=UNKNOWN_TOPIC}").template
-
-
 @pytest.mark.parametrize("text", ["relation doesn't exist", "the table isn't there", "module can’t be loaded"])
 def test_headlines_noise_a_contraction_is_no_name(text: str) -> None:
     assert normalise(text).slots == ()

@@ -70,7 +70,7 @@ def test_told_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking()
 
 def test_shared_what_belongs_to_the_wording_weighs_little_beside_the_name_in_other_words() -> None:
     same = "Could not build wheels for {}, which is required to install pyproject.toml-based projects"
-    other = "Running setup.py install for {} ... error"
+    other = "Failed building wheel for {}"
     sibling, own = shared(same.format("pyzmq"), (same.format("xmlsec"), ""), (other.format("pyzmq"), ""), kinds="aa")
     assert own > sibling
     # near miss: with a lesson of the very same names none is known to belong to the wording

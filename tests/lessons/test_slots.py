@@ -28,7 +28,7 @@ def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_i
         ("time", "12:30"),
         ("name", ""),
     )
-    assert keys_of(asked) == ("yaml", "app/main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
+    assert keys_of(asked) == ("yaml", "main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
 
 
 def test_keys_of_what_has_no_base_name_is_a_key_as_it_is() -> None:
