@@ -1,4 +1,4 @@
-"""The normal form of an error: what stays the same when it comes back with other names, paths and numbers."""
+"""The normal form of an error, which stays the same when it comes back with other names, paths and numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ErrorShape(msgspec.Struct, frozen=True):
     prose: bool
     """Whether these are a human's words about an error, and no error text."""
     weak: bool
-    """Whether neither words nor names of the headline tell, so that an equal signature proves little."""
+    """Whether the headline says nearly nothing, so that an equal signature proves little."""
     words: tuple[str, ...] = ()
     """The stems of the words of the headline, without slots, sorted; at most 64."""
 
@@ -66,8 +66,8 @@ def normalise(text: str) -> ErrorShape:
     Parameters
     ----------
     text : str
-        What a tool printed, or what a human said about it; any text of any length. Of long ones the first 8,000 and
-        the last 24,000 characters are looked at.
+        The output of a tool, or the words of a human about it; any text of any length. Of long ones the first 8,000
+        and the last 24,000 characters are looked at.
 
     Raises
     ------
@@ -134,21 +134,13 @@ def _shape(
 
 
 def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether a message has fewer telling words, names and exceptions than two."""
     message = template.removeprefix(exception)
     if message.lstrip(": ").startswith("assert "):
         return True
-    if exception in _TELLING_ALONE or ("1" in message and _SIGNALLED.search(message)):
-        return False
-    named = any(kind in _TELLING_KINDS for kind, _ in slots)
-    lacking = (1 if exception and exception not in _GENERAL else 2) - named
-    if lacking <= 0:
-        return False
     words = set(_WORD.findall(_PLACEHOLDER.sub(" ", message).lower())) - _EMPTY_WORDS
-    return len(words) < lacking
+    return len(words) + bool(exception) + any(kind in _TELLING_KINDS for kind, _ in slots) < 2
 
-
-_SIGNALLED = lazy_regex(r"\b1[23]\d\b")
-"""Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 
 _TELLING_KINDS = frozenset({"name", "path", "version", "url"})
 _WORD = lazy_regex(r"[^\W\d_]{2,}")
@@ -157,9 +149,4 @@ _EMPTY_WORDS = word_set(
     "error errors failed failure fail command exit exited code status with test tests assertion exception unknown "
     "internal an a the occurred process returned non zero build run script went wrong something server by from in at "
     "of to on is was and or returncode makefile make all line for task step job finished stopped signal warning fatal"
-)
-_GENERAL = frozenset({"AssertionError", "Exception", "Error", "RuntimeError", "RuntimeException", "panic"})
-_TELLING_ALONE = word_set(
-    "ENOENT EACCES ECONNREFUSED ECONNRESET EADDRINUSE ENOSPC EMFILE EPERM MemoryError RecursionError "
-    "KeyboardInterrupt OutOfMemoryError StackOverflowError ZeroDivisionError"
 )
