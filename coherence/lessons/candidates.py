@@ -1,4 +1,4 @@
-"""Which lessons may answer a question: those of equal signature, those that name the same, the nearest in meaning."""
+"""Lessons that may answer a question: of equal signature, with the same names, or the nearest in meaning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_ONE_PATTERN = 3
 """Lessons of one pattern among the candidates for a description, beside those that it names."""
 
 UNKNOWN = 0.4
-"""What stands for the cosine of a lesson that is not among the nearest."""
+"""Stands for the cosine of a lesson that is not among the nearest."""
 
 MAX_COMPARED = 20
 """Candidates that are compared word by word."""

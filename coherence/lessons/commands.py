@@ -33,7 +33,7 @@ MAX_TEXT = 230
 
 
 class ShellLine(NamedTuple):
-    """What is kept of a shell line."""
+    """The purpose of a shell line, and its changes."""
 
     intent: str = ""
     """Program, sub-command and object of the command that the line is about; empty if it is about nothing that could be
@@ -45,9 +45,9 @@ class ShellLine(NamedTuple):
     where: str = ""
     """The folder that the line changed into first."""
     changed: tuple[str, ...] = ()
-    """What the line's other commands may have changed, as parts of a fix."""
+    """Changes that the line's other commands may have made, as parts of a fix."""
     made: tuple[str, ...] = ()
-    """What all of them may have changed."""
+    """Changes that all of them may have made."""
     quiet: bool = False
     """Whether that command also fails to say that nothing was found."""
     hidden: bool = False

@@ -19,9 +19,9 @@ class Made(msgspec.Struct):
     where: str = ""
     """The folder that a shell line changes into first."""
     steps: tuple[str, ...] = ()
-    """What it changes if it succeeds; empty: nothing."""
+    """Its changes if it succeeds; empty: none."""
     prior: tuple[str, ...] = ()
-    """Of a shell line, what its other commands change."""
+    """Of a shell line, the changes of its other commands."""
     arguments: dict[str, str] = {}
     """Of a tool that is neither a shell nor works on files, shortened."""
     kind: str = ""
@@ -58,7 +58,7 @@ class Trouble(msgspec.Struct):
     signature: bytes
     """Of the error's normal form."""
     slots: list[str]
-    """What makes it another error than its siblings of one signature."""
+    """Names that make it another error than its siblings of one signature."""
     doing: bytes
     """Digest of the call that failed last."""
     where: str = ""
@@ -66,7 +66,7 @@ class Trouble(msgspec.Struct):
     count: int = 1
     """How often it came."""
     steps: list[FixStep] = []
-    """What was changed since, the last five."""
+    """Changes since, the last five."""
     results: int = 0
     """Tool results when it came last."""
     arguments: dict[str, str] = {}

@@ -55,7 +55,7 @@ _MARKED = lazy_regex(
     r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
     r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
 )
-"""What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word.
+"""Words that stand like a name outside of a headline: quoted, part of a path or dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""
 
 _DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
@@ -77,7 +77,7 @@ class ErrorNames(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What a lesson and a question name in common."""
+    """The names that a lesson and a question share."""
 
     named: float
     """Weight of the rarest names that both have, 0 to 1.25."""
@@ -232,7 +232,7 @@ def indexed_names(kept: bytes) -> set[int]:
 
 
 def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
-    """Tell whether a fix, after names were put into it, quotes one of these names."""
+    """Return whether a fix, after names were put into it, quotes one of these names."""
     return any(_number(name) in lacking for name in _names([fix[:400]], _NAME, ASKED))
 
 

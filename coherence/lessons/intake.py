@@ -1,4 +1,4 @@
-"""What comes in: texts bounded and made fit to be kept, lessons checked, an embedder that can be used."""
+"""Checks of what comes in: texts are bounded and made fit to be kept, lessons and embedders are checked."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def own_cache(embedder: Embedder | EmbeddingCache | Literal[False] | None) -> Em
 
 
 def ends(text: str) -> str:
-    """Return what of a text is looked at: all, or both ends of a long one, without what no file can hold."""
+    """Return the part of a text that is looked at: all, or both ends of a long one, without what no file can hold."""
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}"
     return clean(text, HEAD + TAIL + 100).replace("\0", "\ufffd")
 
 
 def safe_ends(text: str) -> str:
-    """Return what of a text is looked at, without secrets; one that a cut goes through is seen whole before."""
+    """Return the part of a text that is looked at, without secrets, even one that a cut goes through."""
     if len(text) <= HEAD + TAIL:
         return redact(ends(text))
     first, last = redact(ends(text[: HEAD + MARGIN])), redact(ends(text[-TAIL - MARGIN :]))

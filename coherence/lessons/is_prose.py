@@ -1,4 +1,4 @@
-"""Whether a text is a human's words about an error, or an error's own text."""
+"""A rule that tells a human's words about an error from an error's own text."""
 
 from __future__ import annotations
 
@@ -44,16 +44,13 @@ def is_prose(lines: list[str]) -> bool:
 
 
 def _is_printed(line: str) -> bool:
-    """Return whether a program wrote a line: what stands before its message, or columns, tell."""
+    """Return whether a program wrote a line: a prefix before its message tells."""
     if not line[:1].isalnum():
-        return True
-    if ("  " in line or not line.isprintable()) and len(_COLUMN.findall(line)) > 1:
         return True
     stripped = strip_prefixes(line)
     return stripped.error or stripped.warning
 
 
-_COLUMN = lazy_regex(r"[^\s.!?:]\s{2,}(?=\S)")
 _WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PERSONAL = word_set(
     "i my we our me us i'm i've we're i'd we've mine won't don't it's that's what's there's why how weird strange "

@@ -31,7 +31,7 @@ KEYS = frozenset({"name", "path", "url", "address"})
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
-    """What stood in the place of a placeholder."""
+    """A text that stood in the place of a placeholder."""
 
     kind: str
     """One of name, path, url, address, version, number, id and time."""
@@ -47,9 +47,9 @@ class ErrorShape(msgspec.Struct, frozen=True):
     template: str
     """The headline with every slot masked, at most 300 characters."""
     text: str
-    """What is embedded: the headline with noise masked and names kept, at most 400 characters."""
+    """The text that is embedded: the headline with noise masked and names kept, at most 400 characters."""
     slots: tuple[Slot, ...]
-    """What was masked in the headline, in order, at most 16."""
+    """The masked parts of the headline, in order, at most 16."""
     signature: bytes
     """Digest (8 bytes) of exception and template, without case."""
     prose: bool

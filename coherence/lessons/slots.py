@@ -1,4 +1,4 @@
-"""What of an error's slots tells it from its siblings, and putting other names into a fix."""
+"""The slots that tell an error from its siblings, and putting other names into a fix."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"})  # noqa:
 
 _TAGGED = lazy_regex(r"(?P<name>.{2,120}?)(?::[a-z]{2,8})?[:@]v?\d[\w.+-]{0,40}$")
 SAFE = lazy_regex(r"[\w@./~][\w@./:+%=,~^\\-]{0,119}")
-"""What may be put into a fix: nothing that a shell would take for more than one plain word, nor for an option."""
+"""Names that may be put into a fix: a shell takes them for one plain word, and not for an option."""
 
 _HOST = lazy_regex(r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>\[[0-9a-f:]+\]|[^\s/:]+)(?::(?P<port>\d+))?", re.IGNORECASE)
 _FILE = lazy_regex(r"^(?P<path>.*?)(?::\d+(?::\d+)?)?$", re.DOTALL)
 
 
 def keys_of(shape: ErrorShape) -> tuple[str, ...]:
-    """Return what tells an error from its siblings, in order, in small letters; of paths the base name.
+    """Return the slots that tell an error from its siblings, in order, in small letters; of paths the base name.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def refill(fix: str, lesson: ErrorShape, asked: ErrorShape, question: str) -> st
 
 
 def _is_one_word(other: str | None, value: str) -> bool:
-    """Tell whether a shell reads a name as one plain word, and as an option only in place of one."""
+    """Return whether a shell reads a name as one plain word, and as an option only in place of one."""
     return other is not None and SAFE.fullmatch(other.lstrip("-") if value.startswith("-") else other) is not None
 
 
@@ -128,7 +128,7 @@ def _partners(lesson: ErrorShape, asked: ErrorShape) -> dict[int, int]:
 
 
 def _is_named(asked: ErrorShape, slot: Slot) -> bool:
-    """Tell whether a slot is a name for certain: in a description, a plain word may as well be a word."""
+    """Return whether a slot is a name for certain: in a description, a plain word may as well be a word."""
     return (
         not asked.prose
         or not slot.value.islower()

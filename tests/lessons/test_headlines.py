@@ -1,4 +1,4 @@
-"""Which line of an output says what went wrong."""
+"""The line of an output that says what went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for any text: total, bounded, deterministic, blind to library frames."""
+"""Laws of the normal form of any text: total, bounded, deterministic, blind to library frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells an error from its siblings, and putting the names of a question into a fix."""
+"""Keys that tell an error from its siblings, and putting the names of a question into a fix."""
 
 from __future__ import annotations
 
