@@ -89,9 +89,6 @@ class Shared(NamedTuple):
     """Checksums of names in the fix that the question lacks, although others of its kind do not all have them."""
 
 
-NOTHING = Shared(0.0, 0.0, 0.0, frozenset())
-
-
 class Told(NamedTuple):
     """The names of a lesson."""
 
@@ -103,8 +100,6 @@ class Told(NamedTuple):
     """Those that its fix quotes."""
     headed: frozenset[int]
     """Those, and what stands in a slot of its headline."""
-    apart: Shared
-    """What it has in common with a question that names none of these, as the only one of its kind."""
 
 
 def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
@@ -155,7 +150,7 @@ def told_names(kept: bytes) -> Told:
     cases = _split(kept)
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
-    return Told(cases, frozenset(cases), quoted, headed, Shared(0.0, 0.0, 0.0, quoted))
+    return Told(cases, frozenset(cases), quoted, headed)
 
 
 def shared_names(
@@ -192,9 +187,6 @@ def shared_names(
     found = []
     for names, other, kind in zip(shared, others, kinds, strict=True):
         siblings = within.get(kind)
-        if siblings is None and not names:
-            found.append(other.apart)
-            continue
         both: list[float] = []
         slotted = met = 0.0
         for name in names:

@@ -65,8 +65,3 @@ def test_headlines_noise_a_generated_suffix_is_no_part_of_a_name() -> None:
 @pytest.mark.parametrize("text", ["relation doesn't exist", "the table isn't there", "module can’t be loaded"])
 def test_headlines_noise_a_contraction_is_no_name(text: str) -> None:
     assert normalise(text).slots == ()
-
-
-def test_headlines_noise_columns_are_no_prose_but_two_spaces_after_a_stop_are() -> None:
-    assert not normalise("prod   api   was   OOMKilled   because   it").prose
-    assert normalise("my tests hang for ever.  I run them in parallel.  why is that").prose
