@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
+from coherence.lessons.error_words import EXCEPTION_NAME
 
 
 def reword(message: str) -> tuple[str, str]:
@@ -54,13 +55,7 @@ _CODED = lazy_regex(
     r"(?:\s?:\s*|\s(?=[a-z]))",
     re.IGNORECASE,
 )
-_NAMED = lazy_regex(
-    r"((?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
-    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
-    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
-    r"|Error|panic)"
-    r"(?:\s?\[(\w{1,60})\]|\s\((\w{1,60})\))?(?::\s*|\s-\s|$)"
-)
+_NAMED = lazy_regex(rf"({EXCEPTION_NAME}|Error|panic)(?:\s?\[(\w{{1,60}})\]|\s\((\w{{1,60}})\))?(?::\s*|\s-\s|$)")
 _QUALIFIED = lazy_regex(r"((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80})(?::\s*|$)")
 _TOLD_IN = lazy_regex(
     r"[\"'](?:message|error|detail|msg|error_description"

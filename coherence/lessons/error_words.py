@@ -31,6 +31,13 @@ VAGUE = _phrases(
 )
 """Lower-case parts of lines that say that something went wrong, but hardly what."""
 
+EXCEPTION_NAME = (
+    r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
+    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
+    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
+)
+"""Regular expression of the name of an exception's class, qualified or not."""
+
 CODE_PARTS = lazy_regex(
     r"error|exception|fail|denied|not_?found|invalid|refused|exceed|conflict|forbidden|missing|unknown|unavailable|limit"
     r"|unsupported|mismatch|timeout|killed|back_?off",

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import ErrorLine, strip_prefixes
-from coherence.lessons.error_words import TELLING, VAGUE, WRAPPERS
+from coherence.lessons.error_words import EXCEPTION_NAME, TELLING, VAGUE, WRAPPERS
 
 MAX_SCORED = 120
 """Lines that are weighed; of more, those that hold a telling word come first."""
@@ -66,9 +66,7 @@ def _score(written: str, line: ErrorLine) -> int:
 
 
 EXCEPTION = lazy_regex(
-    r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
-    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
-    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
+    rf"{EXCEPTION_NAME}"
     r"(?:\s?\[\w{1,60}\]|\s\(\w{1,60}\))?(?::\s|:?$|\s-\s|\s\($)"
     r"|(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}:\s"
     r"|[A-Z]{1,6}\d{3,6}:\s|error(?:\[[A-Z]\d{2,5}\]|\s[A-Z]{1,6}\d{2,6})\s?:|(?:panic|fatal error):\s"

@@ -162,13 +162,4 @@ def _forms(slot: Slot) -> Iterator[tuple[str, str]]:
 
 
 def _quotes(fix: str, value: str) -> bool:
-    at = fix.find(value) if len(value) > 1 else -1
-    while at >= 0:
-        end = at + len(value)
-        if not _WORD.match(fix[max(at - 1, 0) : at]) and not _WORD.match(fix[end : end + 1]):
-            return True
-        at = fix.find(value, at + 1)
-    return False
-
-
-_WORD = lazy_regex(r"\w")
+    return len(value) > 1 and value in fix and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", fix) is not None
