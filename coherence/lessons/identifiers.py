@@ -187,6 +187,9 @@ def shared_names(
     found = []
     for names, other, kind in zip(shared, others, kinds, strict=True):
         siblings = within.get(kind)
+        if siblings is None and not names:
+            found.append(Shared(0.0, 0.0, 0.0, other.quoted))
+            continue
         both: list[float] = []
         slotted = met = 0.0
         for name in names:

@@ -86,6 +86,10 @@ class _Masking:
         for at, (space, word) in enumerate(tokens):
             if space:
                 self._plain(" ")
+            if word in ORDINARY and not self._before.endswith(":"):  # most words are
+                self._plain(word)
+                self._before = word
+                continue
             core = word.lstrip(_LEADING)
             lead, core = word[: len(word) - len(core)], core.rstrip(_TRAILING)
             called = not core.endswith("(") and [each for _, each in tokens[at + 1 : at + 2]] == ["("]
