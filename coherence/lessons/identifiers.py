@@ -94,8 +94,6 @@ class Told(NamedTuple):
 
     cases: dict[int, int]
     """Checksum -> where the lesson has the name."""
-    names: frozenset[int]
-    """Their checksums."""
     quoted: frozenset[int]
     """Those that its fix quotes."""
     headed: frozenset[int]
@@ -150,7 +148,7 @@ def told_names(kept: bytes) -> Told:
     cases = _split(kept)
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
-    return Told(cases, frozenset(cases), quoted, headed)
+    return Told(cases, quoted, headed)
 
 
 def shared_names(
@@ -175,7 +173,7 @@ def shared_names(
     wording, and weighs little.
     """
     mine = frozenset(asked.weights)
-    shared = [mine & other.names for other in others]
+    shared = [mine & other.cases.keys() for other in others]
     counts = Counter(chain.from_iterable(shared))
     sizes = Counter(kinds)
     gathered: dict[Hashable, list[int]] = {}

@@ -77,20 +77,12 @@ def made_by(id: str, tool: str, arguments: bytes) -> Made:
 
 
 def _shell(id: str, tool: str, command: str) -> Made:
-    line = read_line(command)
-    return Made(
-        id,
-        tool,
-        intent=f"shell: {clean(line.intent)}" if line.intent else "",
-        doing=_digest(line.doing),
-        text=f"ran `{clean(line.text)}`" if line.text else "",
-        where=clean(line.where),
-        steps=tuple(map(clean, line.made)),
-        prior=tuple(map(clean, line.changed)),
-        kind="shell",
-        quiet=line.quiet,
-        hidden=line.hidden,
-    )
+    line = read_line(clean(command))
+    intent = f"shell: {line.intent}" if line.intent else ""
+    text = f"ran `{line.text}`" if line.text else ""
+    made = Made(id, tool, intent, _digest(line.doing), text, line.where, line.made, line.changed, kind="shell")
+    made.quiet, made.hidden = line.quiet, line.hidden
+    return made
 
 
 # Edits.
