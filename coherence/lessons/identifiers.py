@@ -29,8 +29,8 @@ ASKED = 160
 DOTTED = 16
 """Names with dots that are looked at as a whole."""
 
-FAR = 60
-"""Lines around the headline whose names are taken."""
+MAX_LINES = 120
+"""Last lines of a text whose names are taken."""
 
 LITTLE = 0.2
 """Weight of shared names below which a lesson names none of the question's."""
@@ -64,7 +64,6 @@ _DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
 _PLACEHOLDER = lazy_regex(r"<[a-z]+>")
 _QUOTED = lazy_regex(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 _FRAME = lazy_regex(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
-_CALLER = lazy_regex(r'\s*File "')
 
 
 class ErrorNames(NamedTuple):
@@ -111,7 +110,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     1
     """
     found = dict.fromkeys(_slot_names(shape), HEADLINE)
-    lines = _lines(shape, text)
+    lines = _lines(text)
     for name in _marked(lines, MAX_KEPT_NAMES):
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
@@ -125,7 +124,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
 
 def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
     """Return every word of a question that a lesson may name."""
-    lines = _lines(shape, text)
+    lines = _lines(text)
     found: dict[str, float] = {}
     slots = _slot_names(shape)
     for name in slots:
@@ -235,9 +234,7 @@ def _split(kept: bytes) -> dict[int, int]:
 
 def _slot_names(shape: ErrorShape) -> list[str]:
     told = [_told(slot) for slot in shape.slots]
-    letters = (each.strip().lower() for each in told)
-    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]))
 
 
 def _told(slot: Slot) -> str:
@@ -247,17 +244,9 @@ def _told(slot: Slot) -> str:
     return key_of(slot) if slot.kind == "path" else slot.value
 
 
-def _lines(shape: ErrorShape, text: str) -> list[str]:
-    """Return the lines of a text that are no stack frames, those next to the headline first, else the last first."""
-    lines = text.splitlines()
-    callers = [at for at, line in enumerate(lines) if _CALLER.match(line)]
-    skipped = {at + 1 for at in callers[:-1]}  # but the code that failed itself may name what matters
-    kept = [at for at, line in enumerate(lines) if not _FRAME.match(line) and at not in skipped]
-    if len(kept) > 1:
-        anchor = anchor_of(shape)
-        head = next((at for at in reversed(kept) if anchor in lines[at]), len(lines)) if anchor else len(lines)
-        kept.sort(key=lambda at: abs(at - head))
-    return [lines[at] for at in kept[: 2 * FAR]]
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text that are no stack frames, the last first."""
+    return [line for line in reversed(text.splitlines()) if not _FRAME.match(line)][:MAX_LINES]
 
 
 def anchor_of(shape: ErrorShape) -> str:

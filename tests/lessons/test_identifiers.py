@@ -88,13 +88,6 @@ def test_shared_a_file_is_a_name_although_its_parts_are_words() -> None:
     assert own > sibling
 
 
-def test_indexed_names_names_next_to_the_headline_are_taken_before_those_far_away() -> None:
-    noise = [f"reading module_{at} of pack_{at}" for at in range(200)]
-    for at in (0, 100, 200):
-        text = "\n".join([*noise[:at], "building wheel_9", "ValueError: the disk is full", *noise[at:]])
-        assert indexed_names(kept("ValueError: the disk is full\nwheel_9", "pin wheel_9")) <= told(text).cases.keys()
-
-
 def test_indexed_names_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
     text = "writing to region_7\nTraceback (most recent call last):\nValueError: the disk is full"
     assert len(indexed_names(kept(missing("yaml")))) == 1
