@@ -279,8 +279,8 @@ STEPS = lazy_regex(r"&&|\|\||[;|\n]")
 """Signs between the steps of a command line."""
 
 
-def command_of(words: tuple[str, ...], value: Any) -> str | None:
-    """Return the command of a shell call, ``None`` of any other call."""
+def command_of(words: tuple[str, ...], value: Any, most: int = MAX_COMMAND) -> str | None:
+    """Return at most so many characters of the command of a shell call, ``None`` of any other call."""
     if SHELLS.isdisjoint(words):
         return None
     found = value
@@ -289,7 +289,7 @@ def command_of(words: tuple[str, ...], value: Any) -> str | None:
     if isinstance(found, list):  # an argument vector; what bash -c runs is its last part
         parts = [part for part in found[:100] if isinstance(part, str)]
         found = parts[2] if len(parts) == 3 and parts[1] in ("-c", "-lc") else " ".join(parts)
-    return found[:MAX_COMMAND] if isinstance(found, str) else None
+    return found[:most] if isinstance(found, str) else None
 
 
 def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str | None) -> Access:

@@ -49,25 +49,12 @@ def clean_lines(text: str) -> list[str]:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text).replace("\x1b", " ")
     text = _CONTROL.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
-    if "\\n" in text or '\\"' in text or "=> {" in text:
-        text = _FOLDED_LINE.sub(_unfolded, text)
     if "\n" not in text and text.count("\\n") > 1:  # a log that was put into JSON
         text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     lines = [line[:MAX_COLUMNS].rstrip() for line in text.split("\n") if line and not line.isspace()]
     if len(lines) > MAX_LINES:
         lines = lines[: MAX_LINES // 4] + lines[-MAX_LINES * 3 // 4 :]
     return lines
-
-
-def _unfolded(found: re.Match[str]) -> str:
-    """Return a line of JSON as the lines of its message, if that has some; of a low log level, the line itself."""
-    told = [value for value in _FOLDED.findall(found[0]) if not value.isspace()]
-    folded = any("\\n" in value or '\\"' in value for value in told) or len(told) > 1 or "=> {" in found[0]
-    if not told or not folded or _LOW_LEVEL.search(found[0]):
-        return found[0]
-    lead = found[0].partition("{")[0].strip()
-    plain = (_ESCAPED.sub(lambda each: _UNESCAPED.get(each[1], each[1]), value) for value in told)
-    return "\n".join([*([lead] if lead else []), *plain])
 
 
 @lru_cache(512)
@@ -107,15 +94,6 @@ def _is_source(path: str) -> bool:
 _NAMED_FILES = frozenset(
     {"Makefile", "GNUmakefile", "Dockerfile", "Jenkinsfile", "Gemfile", "Rakefile", "CMakeLists.txt"}
 )
-
-_FOLDED_LINE = lazy_regex(r"^[^{\n]{0,400}\{[^\n]{0,20000}$", re.MULTILINE)
-_FOLDED = lazy_regex(
-    r"[{,]\s?\"(?:msg|message|error|err|detail|details|reason|stderr|module_stderr|exception|log)\"\s?:\s?"
-    r"\"((?:[^\"\\\n]|\\.){1,8000})\""
-)
-_LOW_LEVEL = lazy_regex(r"\"(?:level|lvl|severity|levelname)\"\s?:\s?\"(?:info|debug|trace|notice|warn)", re.IGNORECASE)
-_ESCAPED = lazy_regex(r"\\(.)")
-_UNESCAPED = {"n": "\n", "t": "\t", "r": ""}
 
 _ESCAPE = lazy_regex(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROL = lazy_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\ufeff]")

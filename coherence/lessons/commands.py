@@ -1,4 +1,4 @@
-"""What a shell line of an agent is for, and what it may have changed."""
+"""The purpose of an agent's shell line, and what it may have changed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.programs import (
-    CHANGING,
     INTERPRETERS,
+    LOOKS,
     NESTED,
     QUIET,
     READERS,
-    RUNNERS,
-    SHOWS,
     TESTERS,
     TRIVIAL,
     VALUED,
     WRAPPERS,
     changes_by_words,
-    changes_tables,
     writes_files,
 )
 from coherence.lessons.shell import Group, ShellCommand, parse_line
@@ -36,21 +33,21 @@ MAX_TEXT = 230
 
 
 class ShellLine(NamedTuple):
-    """What is kept of a shell line."""
+    """The purpose of a shell line, and its changes."""
 
     intent: str = ""
     """Program, sub-command and object of the command that the line is about; empty if it is about nothing that could be
     retried (a search, a look at the clock)."""
     doing: str = ""
-    """The same with all that may make it succeed: flags, versions, variables, wrappers; not what is mere display."""
+    """The same with all that may make it succeed: flags, versions, variables, wrappers; without mere display."""
     text: str = ""
-    """That command as it was written, without what is mere display."""
+    """That command as it was written, without mere display."""
     where: str = ""
     """The folder that the line changed into first."""
     changed: tuple[str, ...] = ()
-    """What the line's other commands may have changed, as parts of a fix."""
+    """Changes that the line's other commands may have made, as parts of a fix."""
     made: tuple[str, ...] = ()
-    """What all of them may have changed."""
+    """Changes that all of them may have made."""
     quiet: bool = False
     """Whether that command also fails to say that nothing was found."""
     hidden: bool = False
@@ -61,6 +58,9 @@ class _Read(NamedTuple):
     name: str
     intent: str
     changes: bool
+
+    def shows(self) -> bool:
+        return self.name in READERS or self.name in QUIET or self.intent[len(self.name) + 1 :].split(" ")[0] in LOOKS
 
 
 def read_line(line: str) -> ShellLine:
@@ -84,30 +84,27 @@ def read_line(line: str) -> ShellLine:
 
 def _read_line(line: str, depth: int) -> ShellLine:
     groups, joints = parse_line(line)
-    where, read = "", []
-    for group in groups:
-        found = [_read(command) for command in group]
-        if found[0].name == "cd" and not where:
-            where = group[0].words[-1][:100] if len(group[0].words) > 1 else "~"
-        read.append(found)
+    read = [[_read(command) for command in group] for group in groups]
+    moves = (group[0].words for group, found in zip(groups, read, strict=True) if found[0].name == "cd")
+    where = next((words[-1][:100] if len(words) > 1 else "~" for words in moves), "")
     main = _main(read)
     parts = [_part(*pair) if any(each.changes for each in pair[1]) else "" for pair in zip(groups, read, strict=True)]
     if main is None:
-        made = tuple(filter(None, parts)) or ((f"ran `cd {where}`",) if where else ())
-        return ShellLine(where=where, changed=_joined(made), made=_joined(made))
-    group, found = groups[main], read[main]
-    at = next(i for i, each in enumerate(found) if each.intent)
+        made = _joined(parts) or ((f"ran `cd {where}`",) if where else ())
+        return ShellLine(where=where, changed=made, made=made)
+    group, found, joint = groups[main], read[main], joints[main]
+    at = next(at for at, each in enumerate(found) if each.intent)
     inner = _inner(group[at].words) if depth == 0 and found[at].name in _SHELLS else ""
     if inner:
         return _read_line(inner, 1)
-    seen, joint = _unviewed(group, found), joints[main]
+    seen = _unviewed(group, found)
     return ShellLine(
         intent=found[at].intent,
         doing=_doing(found[at].name, seen),
         text=_short(_shown(seen)),
         where=where,
         quiet=found[at].name in QUIET,
-        changed=_joined(part for i, part in enumerate(parts) if i != main),
+        changed=_joined(part for other, part in enumerate(parts) if other != main),
         made=_joined(parts),
         hidden=len(group) > at + 1 or joint in ("||", "&") or (joint in (";", "\n") and main + 1 < len(groups)),
     )
@@ -115,13 +112,9 @@ def _read_line(line: str, depth: int) -> ShellLine:
 
 def _main(read: list[list[_Read]]) -> int | None:
     """Return the last group of a line that it can be about: one that does something before one that only shows."""
-    about = [i for i, found in enumerate(read) if any(each.intent for each in found)]
-    doing = [i for i in about if not next(_shows(each) for each in read[i] if each.intent)]
+    about = [at for at, found in enumerate(read) if any(each.intent for each in found)]
+    doing = [at for at in about if not next(each.shows() for each in read[at] if each.intent)]
     return next(reversed(doing or about), None)
-
-
-def _shows(read: _Read) -> bool:
-    return read.name in READERS or read.name in QUIET or read.intent.startswith(SHOWS)
 
 
 # One command.
@@ -131,15 +124,9 @@ _SETTING = frozenset(("export", "source", ".", "unset", "ulimit"))
 _RUNS_LINE = lazy_regex("-[a-z]*c")
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=")
 _VERSIONED = lazy_regex(r"(python|pip|pypy|ruby|php|node|gcc|g\+\+|clang|java|lua|perl)[0-9][0-9.]*")
-_SAME = {
-    "gradlew": "gradle",
-    "mvnw": "mvn",
-    "py.test": "pytest",
-    "nodejs": "node",
-    "py": "python",
-    "docker-compose": "docker compose",
-}
+_SAME = {"gradlew": "gradle", "mvnw": "mvn", "py.test": "pytest", "nodejs": "node", "docker-compose": "docker compose"}
 _PACKAGERS = frozenset(("npm", "yarn", "pnpm", "bun"))
+_SHORT = {"i": "install", "t": "test", "add": "install"}
 _WORDLIKE = lazy_regex(r"[a-z][a-z0-9:_-]*")
 _VALUE = lazy_regex(r"[0-9][0-9:./a-z]*")
 _VERSION = lazy_regex(r"(?:===?|[<>~!]=|[<>\[]|@(?=[\dv^~<>=*]|latest|next)|:(?=[\d:]|latest)).*", re.DOTALL)
@@ -147,33 +134,26 @@ _SOURCE = lazy_regex(r".+\.(?:py|js|mjs|cjs|ts|tsx|jsx|rb|pl|php|sh|go|rs|java|k
 
 
 @lru_cache(maxsize=1024)
-def _known_name(word: str) -> str:
-    name = basename(word.replace("\\", "/")).lower().removesuffix(".exe").removesuffix(".cmd")
+def _name(word: str) -> str:
+    name = basename(word[-100:].replace("\\", "/")).lower().removesuffix(".exe").removesuffix(".cmd")
     versioned = _VERSIONED.fullmatch(name)
     return versioned[1] if versioned else _SAME.get(name, name)
-
-
-def _name(word: str) -> str:
-    return _known_name(word[-100:])
 
 
 def _unwrapped(words: list[str]) -> int:
     """Return where the program stands, behind variables and what runs other programs."""
     at, end = 0, len(words)
     while at < end:
-        word = words[at]
-        if "=" in word and _ASSIGNMENT.match(word):
+        if _ASSIGNMENT.match(words[at]):
             at += 1
             continue
-        name = _name(word)
-        if name in WRAPPERS:
-            skipped = WRAPPERS[name]
+        name = _name(words[at])
+        skipped = WRAPPERS.get(name)
+        if skipped is None and (skipped := WRAPPERS.get((name, *words[at + 1 : at + 2]))) is not None:
             at += 1
-        elif at + 1 < end and (name, words[at + 1]) in RUNNERS:
-            skipped = RUNNERS[name, words[at + 1]]
-            at += 2
-        else:
-            return at
+        if skipped is None:
+            break
+        at += 1
         while at < end and (words[at].startswith("-") or skipped > 0):
             if not words[at].startswith("-"):
                 skipped -= 1
@@ -186,30 +166,26 @@ def _unwrapped(words: list[str]) -> int:
 def _inner(words: list[str]) -> str:
     """Return the line that a shell is started for: ``bash -lc '…'``."""
     at = _unwrapped(words)
-    found = at + 2 < len(words) and _name(words[at]) in _SHELLS and _RUNS_LINE.fullmatch(words[at + 1])
-    return words[at + 2] if found else ""
+    return words[at + 2] if at + 2 < len(words) and _RUNS_LINE.fullmatch(words[at + 1]) else ""
 
 
 def _read(command: ShellCommand) -> _Read:
-    words = command.words
-    at = _unwrapped(words)
-    if at >= len(words):  # nothing but variables, or an empty redirection
-        return _Read("", "", bool(words or command.written))
-    name = _name(words[at])
-    rest = words[at + 1 :]
+    words = command.words[_unwrapped(command.words) :]
+    if not words:  # nothing but variables, or an empty redirection
+        return _Read("", "", bool(command.words or command.written))
+    name, rest = _name(words[0]), words[1:]
     if name in INTERPRETERS and len(rest) > 1 and rest[0] == "-m":
         name, rest = _name(rest[1]), rest[2:]
-    if (name, rest[:1]) == ("docker", ["compose"]) or (name, rest[:1]) == ("uv", ["pip"]):
+    if (name, rest[:1]) in (("docker", ["compose"]), ("uv", ["pip"])):
         name, rest = ("docker compose" if name == "docker" else "pip"), rest[1:]
-    if name in _SHELLS and rest and not rest[0].startswith("-"):  # a script
-        name, rest = _name(rest[0]), rest[1:]
-    elif name in _SHELLS and not rest:  # runs what comes through the pipe
+    if name in _SHELLS and not rest:  # runs what comes through the pipe
         return _Read(name, "", True)
+    if name in _SHELLS and not rest[0].startswith("-"):  # a script
+        name, rest = _name(rest[0]), rest[1:]
     if name in TRIVIAL:
         return _Read(name, "", bool(command.written) or name in _SETTING)
     nouns, code = _nouns(name, rest, command.documents)
-    changes = _changes(name, nouns, rest, command, code)
-    return _Read(name, _intent(name, nouns, code), changes)
+    return _Read(name, _intent(name, nouns, code), _changes(name, nouns, rest, command, code))
 
 
 def _nouns(name: str, rest: list[str], documents: list[str]) -> tuple[list[str], str]:
@@ -217,21 +193,18 @@ def _nouns(name: str, rest: list[str], documents: list[str]) -> tuple[list[str],
     nouns: list[str] = []
     code = documents[0] if documents and name in INTERPRETERS else ""
     valued = VALUED.get(name, frozenset())
-    after_flag = ""
+    flag = ""
     for word in rest[:40]:
         if word.startswith("-") and len(word) > 1:
-            after_flag = "" if "=" in word else word
-            continue
-        if after_flag:
-            flag, after_flag = after_flag, ""
-            if name in INTERPRETERS and flag in ("-c", "-e", "-r", "-p") and not nouns:
-                code = word
-                continue
-            if flag in valued or _VALUE.fullmatch(word):
-                continue
-        if word != "-" and len(nouns) < 6:
+            flag = "" if "=" in word else word
+        elif name in INTERPRETERS and flag in ("-c", "-e", "-r", "-p") and not nouns:
+            code, flag = word, ""
+        elif flag and (flag in valued or _VALUE.fullmatch(word)):
+            flag = ""
+        elif word != "-":
             nouns.append(word)
-    return nouns, code
+            flag = ""
+    return nouns[:6], code
 
 
 def _object(name: str, word: str) -> str:
@@ -247,15 +220,13 @@ def _intent(name: str, nouns: list[str], code: str) -> str:
     if code:
         return f"{name} -c {blake2b(' '.join(code.split()).encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
     if name in _PACKAGERS and nouns:
-        short = {"i": "install", "t": "test", "add": "install"}
-        nouns = [short.get(nouns[0], nouns[0]), *nouns[1:]] if nouns[0] not in ("run", "run-script") else nouns[1:]
+        nouns = nouns[1:] if nouns[0] in ("run", "run-script") else [_SHORT.get(nouns[0], nouns[0]), *nouns[1:]]
     objects = [_object(name, word) for word in nouns]
     if name in TESTERS:
         objects = objects[:1]
-    elif name in INTERPRETERS or _SOURCE.fullmatch(name):
+    elif name in INTERPRETERS or _SOURCE.fullmatch(name):  # a word behind a script is a sub-command, else an argument
         first = 1 if name in INTERPRETERS else 0
-        if not (len(objects) > first and _WORDLIKE.fullmatch(objects[first])):
-            objects = objects[:first]
+        objects = objects[: first + any(map(_WORDLIKE.fullmatch, objects[first : first + 1]))]
     return " ".join([name, *objects[: 3 if name in NESTED else 2]])[:160]
 
 
@@ -264,19 +235,13 @@ def _changes(name: str, nouns: list[str], rest: list[str], command: ShellCommand
         return False
     if code:
         return writes_files(code)
-    if name in ("cat", "tee") and (command.written or name == "tee"):
+    if name == "tee" or (name == "cat" and command.written):
         return True
     if name in ("sed", "perl", "ruby") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
         return True
-    if name == "find":
-        return "-delete" in rest
-    if name in ("psql", "mysql", "sqlite3", "mariadb"):
-        return changes_tables(rest)
-    if name in TESTERS:
-        return "--fix" in rest or "--write" in rest or name in ("black", "isort")
-    if name in READERS or name in QUIET:
-        return False
-    return name in CHANGING or changes_by_words(name, nouns, rest)
+    if name in READERS or name in QUIET or (name in TESTERS and not {"--fix", "--write"} & set(rest)):
+        return name == "find" and "-delete" in rest
+    return changes_by_words(name, nouns, rest)
 
 
 # What is shown, and what is compared.
@@ -292,7 +257,7 @@ _CONTROL = lazy_regex(r"[\x00-\x1f\x7f]+")
 def _unviewed(group: Group, read: list[_Read]) -> Group:
     """Return a pipeline without the viewers at its end."""
     end = len(group)
-    while end > 1 and not read[end - 1].changes and (not read[end - 1].intent or _shows(read[end - 1])):
+    while end > 1 and not read[end - 1].changes and (not read[end - 1].intent or read[end - 1].shows()):
         end -= 1
     return group[:end]
 
@@ -346,19 +311,18 @@ def _doing(name: str, group: Group) -> str:
     words = [word for command in group for word in command.words if not _DISPLAY.fullmatch(word)]
     if name in _PACKAGERS:
         words = [word for word in words if word not in ("run", "run-script")]
-    if name in TESTERS or "test" in words[:4]:  # another selection of the same tests is no other deed
-        kept: list[str] = []
-        selects = False
-        for word in words:
-            is_module = word == "-m" and bool(kept) and _name(kept[-1]) in INTERPRETERS
-            if not selects and word in _SELECTS and not is_module:
-                selects = True
-            elif selects:
-                selects = False
-            elif not _TEST_DISPLAY.fullmatch(word):
-                kept.append(word.partition("::")[0])
-        words = kept
-    return " ".join(words)
+    if name not in TESTERS and "test" not in words[:4]:
+        return " ".join(words)
+    kept: list[str] = []  # another selection of the same tests is no other deed
+    selects = False
+    for word in words:
+        selected, selects = selects, False
+        if selected or _TEST_DISPLAY.fullmatch(word):
+            continue
+        selects = word in _SELECTS and not (word == "-m" and kept and _name(kept[-1]) in INTERPRETERS)
+        if not selects:
+            kept.append(word.partition("::")[0])
+    return " ".join(kept)
 
 
 def _short(text: str) -> str:

@@ -134,7 +134,7 @@ def _shape(value: object, default: ErrorShape) -> ErrorShape:
         shape = msgspec.convert(redact_value(value), ErrorShape)
     except msgspec.ValidationError as error:
         raise ValueError(f"shape: {error}") from None
-    texts = (shape.exception, shape.template, shape.text, *shape.frames, *(slot.value for slot in shape.slots))
+    texts = (shape.exception, shape.template, shape.text, *(slot.value for slot in shape.slots))
     if len(shape.signature) != 8 or sum(map(len, texts)) > MAX_SHAPE:
         raise ValueError("shape: not one of an error")
     return shape

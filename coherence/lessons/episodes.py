@@ -1,4 +1,4 @@
-"""An error and what came of it, as plain data: the call that failed, the changes since, and what solved it."""
+"""An error and its fate as plain data: the call that failed, the changes since, and the lesson."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Made(msgspec.Struct):
     id: str
     tool: str
     intent: str = ""
-    """What it is for; empty: nothing that an error could teach."""
+    """Its purpose; empty: nothing that an error could teach."""
     doing: bytes = b""
     """Digest (8 bytes) of all that may make it succeed."""
     text: str = ""
@@ -19,9 +19,9 @@ class Made(msgspec.Struct):
     where: str = ""
     """The folder that a shell line changes into first."""
     steps: tuple[str, ...] = ()
-    """What it changes if it succeeds; empty: nothing."""
+    """Its changes if it succeeds; empty: none."""
     prior: tuple[str, ...] = ()
-    """Of a shell line, what its other commands change."""
+    """Of a shell line, the changes of its other commands."""
     arguments: dict[str, str] = {}
     """Of a tool that is neither a shell nor works on files, shortened."""
     kind: str = ""
@@ -36,7 +36,7 @@ class FixStep(msgspec.Struct):
     """One change: a command that ran, an edit that was made."""
 
     seq: int
-    """The event that told its success; 0 = of an earlier session."""
+    """The event that reported its success; 0 = of an earlier session."""
     text: str
     """At most 240 characters."""
 
@@ -46,39 +46,37 @@ class Trouble(msgspec.Struct):
 
     tool: str
     intent: str
-    """What the failed call was for."""
+    """The purpose of the failed call."""
     error_text: str
     """Of its newest occurrence, at most 4,000 characters from both ends."""
-    call: str
-    """The failed call, at most 400 characters."""
     seq: int
-    """The event that told the error first; 0 = of an earlier session."""
+    """The event that reported the error first; 0 = of an earlier session."""
     newest: int
-    """The event that told it last; 0 = of an earlier session."""
+    """The event that reported it last; -1 = of an earlier session. Steps after it were made since."""
     pattern: str
     """A short name of the error."""
     signature: bytes
     """Of the error's normal form."""
     slots: list[str]
-    """What makes it another error than its siblings of one signature."""
+    """Names that make it another error than its siblings of one signature."""
     doing: bytes
     """Digest of the call that failed last."""
     where: str = ""
-    """The folder in which it was made, if the call told it."""
+    """The folder in which it was made, if the call named it."""
     count: int = 1
     """How often it came."""
     steps: list[FixStep] = []
-    """What was changed since, the last five."""
-    more: int = 0
-    """Changes before these."""
-    fresh: int = 0
-    """How many of the kept changes were made since it came last."""
+    """Changes since, the last five."""
     results: int = 0
     """Tool results when it came last."""
     arguments: dict[str, str] = {}
     """Of the call that failed last."""
     settled: bool = False
-    """Whether it gave way to an error of the same kind about something else: then its fix is complete."""
+    """Whether other changes made it give way to another error: then its fix is complete."""
+
+    def fresh(self) -> list[FixStep]:
+        """Return the kept changes that were made since the error came last."""
+        return [step for step in self.steps if step.seq > self.newest]
 
 
 class Solved(msgspec.Struct, frozen=True):

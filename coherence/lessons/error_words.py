@@ -1,4 +1,4 @@
-"""The words of error messages: what tells an error, what names a code, what is no name although it stands like one."""
+"""Tables of the words of error messages: of the cause, of codes, of kinds of things, and words that are no names."""
 
 from __future__ import annotations
 
@@ -7,112 +7,40 @@ import re
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 
-TELLING = (
-    "cannot",
-    "can't",
-    "could not",
-    "couldn't",
-    "unable",
-    "denied",
-    "refused",
-    "rejected",
-    "timed out",
-    "timeout",
-    "not found",
-    "no such",
-    "not exist",
-    "invalid",
-    "illegal",
-    "unexpected",
-    "undefined",
-    "unknown",
-    "unresolved",
-    "unrecognized",
-    "not recognized",
-    "unsupported",
-    "not supported",
-    "missing",
-    "panic",
-    "fatal",
-    "conflict",
-    "not allowed",
-    "forbidden",
-    "unauthorized",
-    "exceeded",
-    "out of",
-    "too many",
-    "too large",
-    "too long",
-    "mismatch",
-    "violates",
-    "duplicate",
-    "deadlock",
-    "overflow",
-    "segmentation",
-    "killed",
-    "corrupt",
-    "not a ",
-    "no module",
-    "not installed",
-    "incompatible",
-    "unreachable",
-    "not in ",
-    "no space",
-    "reset by",
-    "in use",
-    "is not ",
-    "does not",
-    "doesn't",
-    "has no ",
-    "no matching",
-    "not match",
-    "not permitted",
-    "expired",
-    "blocked",
-    "refusing",
-    "insufficient",
-    "ambiguous",
-    "unsatisfi",
-    "too low",
-    "too small",
-    "too old",
-    "wrong",
-    "undeclared",
-    "not available",
-    "not used",
-    "not enough",
-    "not declared",
-    "not defined",
-    "uninitialized",
-    "not authorized",
+
+def _phrases(text: str) -> tuple[str, ...]:
+    """Return the phrases of a text between which semicolons stand; a space at the end of one is part of it."""
+    return tuple(phrase.removeprefix(" ") for phrase in text.split(";"))
+
+
+TELLING = _phrases(
+    "cannot; can't; could not; couldn't; unable; denied; refused; rejected; timed out; timeout; not found; no such; "
+    "not exist; invalid; illegal; unexpected; undefined; unknown; unresolved; unrecognized; not recognized; "
+    "unsupported; not supported; missing; panic; fatal; conflict; not allowed; forbidden; unauthorized; exceeded; "
+    "out of; too many; too large; too long; mismatch; violates; duplicate; deadlock; overflow; segmentation; "
+    "killed; corrupt; not a ; no module; not installed; incompatible; unreachable; not in ; no space; reset by; "
+    "in use; is not ; does not; doesn't; has no ; no matching; not match; not permitted; expired; blocked; "
+    "refusing; insufficient; ambiguous; unsatisfi; too low; too small; too old; wrong; undeclared; not available; "
+    "not used; not enough; not declared; not defined; uninitialized; not authorized"
 )
 """Lower-case parts of lines that say what went wrong."""
 
-VAGUE = (
-    "error",
-    "fail",
-    "exception",
-    "already",
-    "must",
-    "abort",
-    "expected",
-    "disabled",
-    "unused",
-    "required",
-    "not",
-    "doesn’t",
-    "won't",
-    "bad",
-    "problem",
+VAGUE = _phrases(
+    "error; fail; exception; already; must; abort; expected; disabled; unused; required; not; doesn’t; won't; bad; "
+    "problem"
 )
 """Lower-case parts of lines that say that something went wrong, but hardly what."""
 
+EXCEPTION_NAME = (
+    r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
+    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
+    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
+)
+"""Regular expression of the name of an exception's class, qualified or not."""
+
 CODE_PARTS = lazy_regex(
-    r"error|exception|fail|fault|denied|not_?found|invalid|no_?such|back_?off|time_?out|kill|refused|exceed|conflict"
-    r"|unauthori|forbidden|missing|unknown|unavailable|expired|limit|throttl|overflow|abort|violation|unsupported"
-    r"|not_?supported|illegal|bad_?request|mismatch|already|too_?many|out_?of|interrupt|warning|unresolved|undefined"
-    r"|not_?implemented|unexpected|does_?not|insufficient|quota|not_?ready|reset|incompatible|locked|unhealthy|corrupt"
-    r"|^err_|^sig[a-z]{2,6}$|^panic|unreachable|rejected|disconnect|cancel|dead",
+    r"error|exception|fail|denied|not_?found|invalid|refused|exceed|conflict|forbidden|missing|unknown|unavailable|limit"
+    r"|unsupported|mismatch|timeout|killed|back_?off",
     re.IGNORECASE,
 )
 """Parts of compound words that say themselves what went wrong: these words are codes and no names."""
@@ -148,7 +76,7 @@ ORDINARY = word_set(
     "generated get given go got group had handle has have header here host identity if implemented in incompatible "
     "incorrect index info information initialized inner input inside install installed instance instead int integer "
     "internal invalid is it item items its key keys killed kind known larger last least left length less level lib "
-    "library like limit limits line lines link list load local located location lock locked long lookup lost main "
+    "library like limit limits line lines link list load local located location lock locked long lookup lost "
     "make manager many map match matches matching maximum may maybe memory message method missing mode model module "
     "more most must name named names need needed needs negative network never new no node non none nor not nothing "
     "null number object occurred of off on one only open operation operator option or order other out outer output "
@@ -184,84 +112,24 @@ EXTENSIONS = word_set(
 )
 """File-name endings by which a path is known without a slash."""
 
-ERRNO_TEXTS = (
-    "no such file",
-    "not a directory",
-    "is a directory",
-    "file exists",
-    "permission denied",
-    "operation not permitted",
-    "bad interpreter",
-    "cannot execute",
-    "exec format error",
-    "text file busy",
-    "read-only file system",
-    "directory not empty",
-    "file name too long",
-    "device or resource busy",
-    "no such device",
+ERRNO_TEXTS = _phrases(
+    "no such file; not a directory; is a directory; file exists; permission denied; operation not permitted; "
+    "bad interpreter; cannot execute; exec format error; text file busy; read-only file system; "
+    "directory not empty; file name too long; device or resource busy; no such device"
 )
 """What systems say about files, in lower case: a name in such a line is a path."""
 
-WRAPPERS = (
-    "error collecting",
-    "exit code",
-    "exit status",
-    "exited with",
-    "non-zero",
-    "nonzero",
-    "process finished",
-    "a complete log",
-    "command failed",
-    "lifecycle",
-    "aborting due to",
-    "could not compile",
-    "build failed",
-    "*** [",
-    "build stopped",
-    "application failed to start",
-    "application run failed",
-    "execution failed for task",
-    "while importing test module",
-    "short test summary",
-    "interrupted: ",
-    "during collection",
-    "errors generated",
-    "error generated",
-    "compilation terminated",
-    "linker command failed",
-    "originates from a subprocess",
-    "subprocess-exited",
-    "metadata-generation-failed",
-    "failed to solve",
-    "failed to push some",
-    "tests failed",
-    "test failed",
-    "failed to compile",
-    "failed to load command",
-    "failed at the",
-    "probably not a problem with npm",
-    "for help",
-    "for more information",
-    "does not currently take into account",
-    "problems (",
-    "problem (",
-    "finished with status",
-    "process exited",
-    "failed with result",
-    "restart counter",
-    "aborting on",
-    "returned exit",
-    "job failed",
-    "full stack trace",
-    "full debug log",
-    "see above for",
-    "return code",
-    "a problem occurred",
-    "error occurred:",
-    "problem with",
-    "went wrong",
-    "error executing command",
-    "successfully",
+WRAPPERS = _phrases(
+    "error collecting; exit code; exit status; exited with; non-zero; nonzero; process finished; a complete log; "
+    "command failed; lifecycle; aborting due to; could not compile; build failed; *** [; build stopped; "
+    "application failed to start; application run failed; execution failed for task; while importing test module; "
+    "short test summary; interrupted: ; during collection; errors generated; error generated; "
+    "compilation terminated; linker command failed; originates from a subprocess; subprocess-exited; "
+    "metadata-generation-failed; failed to solve; failed to push some; tests failed; test failed; "
+    "failed to compile; failed to load command; failed at the; probably not a problem with npm; for help; "
+    "for more information; does not currently take into account; problems (; problem (; finished with status; "
+    "process exited; failed with result; restart counter; aborting on; returned exit; job failed; full stack trace; "
+    "full debug log; see above for; return code; a problem occurred; error occurred:; problem with; went wrong; "
+    "error executing command; successfully; could not be reused; checking for ; installing it now"
 )
 """Lower-case parts of lines that only say that something failed, and never why."""

@@ -1,4 +1,4 @@
-"""What solved an error: the changes since, reduced to those that tell somebody else what to do."""
+"""The fix of an error: the changes since, reduced to those that tell somebody else what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_FIX = 600
 
 
 def is_retry(trouble: Trouble, made: Made) -> bool:
-    """Tell whether a call is for the same as one that failed: of the same intent, or with an argument it lacked."""
+    """Return whether a call is for the same as one that failed: of the same intent, or with an argument it lacked."""
     if trouble.intent == made.intent:
         return True
     if made.kind != "tool" or trouble.tool != made.tool or not trouble.arguments.items() <= made.arguments.items():
@@ -27,54 +27,38 @@ def is_retry(trouble: Trouble, made: Made) -> bool:
 
 
 def add_steps(trouble: Trouble, seq: int, made: Made) -> None:
-    """Add changes to what was done since an error; a file that cannot be read or written is not mended by edits."""
+    """Add changes to those made since an error; a file that cannot be read or written is not mended by edits."""
     if trouble.settled or (trouble.intent.startswith(("read: ", "write: ")) and made.kind == "file"):
         return
-    for text in made.steps:
-        at = next((at for at, step in enumerate(trouble.steps) if step.text == text), None)
-        if at is not None:  # only the last time counts
-            trouble.fresh -= at >= len(trouble.steps) - trouble.fresh
-            del trouble.steps[at]
-        trouble.steps.append(FixStep(seq, text))
-        trouble.fresh += 1
-        if len(trouble.steps) > MAX_STEPS:
-            del trouble.steps[0]
-            trouble.more += 1
-            trouble.fresh = min(trouble.fresh, MAX_STEPS)
+    kept = [step for step in trouble.steps if step.text not in made.steps]  # only the last time counts
+    trouble.steps = [*kept, *(FixStep(seq, text) for text in made.steps)][-MAX_STEPS:]
 
 
-def solve(trouble: Trouble, newest: bool, seq: int, made: Made) -> Solved | None:
+def solve(trouble: Trouble, seq: int, made: Made) -> Solved | None:
     """Return the lesson of an error that a success has solved, ``None`` if there is nothing to be learnt.
 
     Parameters
     ----------
     trouble : Trouble
         The error.
-    newest : bool
-        Whether it is the newest that its intent met.
     seq, made : int, Made
-        The successful call and the event that told its success.
+        The successful call and the event that reported its success.
     """
-    own = [] if trouble.settled else [FixStep(seq, text) for text in _own_steps(trouble, made)]
-    since = trouble.steps[len(trouble.steps) - trouble.fresh :]
-    if trouble.settled or not newest:
-        steps = [*trouble.steps, *own]
-        if not trouble.settled and (trouble.more or len(steps) > MAX_STEPS):
-            return None
-    elif own and made.kind == "tool":
-        steps = own
+    if trouble.settled:
+        steps = trouble.steps
     else:
-        steps = [*(since or ([] if own else trouble.steps)), *own]
+        own = [FixStep(seq, text) for text in _own_steps(trouble, made)]
+        since = trouble.fresh() or ([] if own else trouble.steps)
+        steps = own if own and made.kind == "tool" else [*since, *own]
     steps = _telling(steps[-MAX_STEPS:], trouble)
     if not steps:
         return None
-    seqs = {trouble.seq, *(step.seq for step in steps), seq} - {0}
     return Solved(
         pattern=trouble.pattern,
         error_text=trouble.error_text,
         fix_text=fix_of([step.text for step in steps]),
         tool=trouble.tool,
-        seqs=tuple(sorted(seqs)),
+        seqs=tuple(sorted({trouble.seq, *(step.seq for step in steps), seq} - {0})),
     )
 
 
@@ -106,13 +90,13 @@ def _asks_for(trouble: Trouble, path: str) -> bool:
 
 
 def _own_steps(trouble: Trouble, made: Made) -> tuple[str, ...]:
-    """Return in what the successful call itself was different, nothing if it was not."""
+    """Return the differences of the successful call itself, nothing if it was the same."""
     if made.kind == "file":
         return ()
     if made.kind == "tool":
         return (_other_call(trouble, made),) if made.doing != trouble.doing else ()
     moved = bool(made.where) and made.where != trouble.where and not made.where.startswith("/")
-    if made.doing == trouble.doing and not (moved and not trouble.fresh):
+    if made.doing == trouble.doing and not (moved and not trouble.fresh()):
         return made.prior
     command = f"cd {made.where} && {made.text[5:-1]}" if moved else made.text[5:-1]
     if made.prior and made.prior[-1].startswith("ran `"):

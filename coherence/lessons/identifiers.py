@@ -18,7 +18,6 @@ from zlib import crc32
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import ORDINARY
 from coherence.lessons.normal import ErrorShape, Slot
-from coherence.lessons.rarity import COUNTS
 from coherence.lessons.slots import key_of
 
 MAX_KEPT_NAMES = 32
@@ -30,8 +29,8 @@ ASKED = 160
 DOTTED = 16
 """Names with dots that are looked at as a whole."""
 
-FAR = 60
-"""Lines around the headline whose names are taken."""
+MAX_LINES = 120
+"""Last lines of a text whose names are taken."""
 
 LITTLE = 0.2
 """Weight of shared names below which a lesson names none of the question's."""
@@ -42,18 +41,11 @@ SECOND = 0.25
 CONSTANT = 0.3
 """Share of its weight that a name has which belongs to the wording of a message."""
 
-PART, ELSEWHERE, HEADLINE, QUOTED = range(4)
-"""Where a lesson has a name: in one that is written together (``vue`` in ``eslint-plugin-vue``), beside the headline,
-in a slot of the headline, in the error and in its fix."""
+ELSEWHERE, HEADLINE, QUOTED = range(3)
+"""Places where a lesson has a name: beside the headline, in a slot of the headline, in the error and in its fix."""
 
-KNOWN = (0.5, 0.6, 1.0, 1.0)
-"""What a name weighs by where the lesson has it."""
-
-WORD = 6
-"""Families of errors in whose messages a name stands from which it is a word like any other."""
-
-_WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
-"""What error messages are made of, in small letters."""
+KNOWN = (0.6, 1.0, 1.0)
+"""Weights of a name by where the lesson has it."""
 
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
@@ -63,7 +55,7 @@ _MARKED = lazy_regex(
     r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
     r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
 )
-"""What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word.
+"""Words that stand like a name outside of a headline: quoted, part of a path or dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""
 
 _DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
@@ -72,7 +64,6 @@ _DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
 _PLACEHOLDER = lazy_regex(r"<[a-z]+>")
 _QUOTED = lazy_regex(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 _FRAME = lazy_regex(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
-_CALLER = lazy_regex(r'\s*File "')
 
 
 class ErrorNames(NamedTuple):
@@ -85,7 +76,7 @@ class ErrorNames(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What a lesson and a question name in common."""
+    """The names that a lesson and a question share."""
 
     named: float
     """Weight of the rarest names that both have, 0 to 1.25."""
@@ -97,22 +88,15 @@ class Shared(NamedTuple):
     """Checksums of names in the fix that the question lacks, although others of its kind do not all have them."""
 
 
-NOTHING = Shared(0.0, 0.0, 0.0, frozenset())
-
-
 class Told(NamedTuple):
     """The names of a lesson."""
 
     cases: dict[int, int]
     """Checksum -> where the lesson has the name."""
-    names: frozenset[int]
-    """Their checksums."""
     quoted: frozenset[int]
     """Those that its fix quotes."""
     headed: frozenset[int]
     """Those, and what stands in a slot of its headline."""
-    apart: Shared
-    """What it has in common with a question that names none of these, as the only one of its kind."""
 
 
 def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
@@ -126,43 +110,35 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     1
     """
     found = dict.fromkeys(_slot_names(shape), HEADLINE)
-    lines = _lines(shape, text)
+    lines = _lines(text)
     for name in _marked(lines, MAX_KEPT_NAMES):
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
     for name in _names((shape.text, *lines), _NAME, ASKED):
-        if name in said and (name in found or name not in _WORDS):
+        if name in said and (name in found or name not in ORDINARY):
             found[name] = QUOTED
     found.pop(shape.exception.lower(), None)  # says what kind of error it is
-    for name, case in list(found.items()):
-        if case >= HEADLINE:
-            for part in _parts(name):
-                found.setdefault(part, PART)
     ordered = sorted(found.items(), key=lambda each: -each[1])[:MAX_KEPT_NAMES]
     return array("I", [_number(name) | case for name, case in ordered]).tobytes()
 
 
 def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
     """Return every word of a question that a lesson may name."""
-    lines = _lines(shape, text)
+    lines = _lines(text)
     found: dict[str, float] = {}
     slots = _slot_names(shape)
     for name in slots:
         found[name] = 1.0
     marked = _marked(lines, ASKED)
     for name in _names([shape.text], _NAME, ASKED):
-        found.setdefault(name, 0.3 if name in _WORDS else 0.8)
+        found.setdefault(name, 0.3 if name in ORDINARY else 0.8)
     beside = not found.keys() >= set(marked[:MAX_KEPT_NAMES])
     for name in marked:
         found.setdefault(name, 0.6)
     for name in _names(lines, _NAME, ASKED):
-        if name not in _WORDS:
+        if name not in ORDINARY:
             found.setdefault(name, 0.4)
     found.pop(shape.exception.lower(), None)
-    for name, weight in list(found.items())[:ASKED]:
-        if "-" in name:
-            for part in _parts(name):
-                found.setdefault(part, 0.5 * weight)
     return ErrorNames({_number(name): weight for name, weight in found.items()}, beside)
 
 
@@ -171,7 +147,7 @@ def told_names(kept: bytes) -> Told:
     cases = _split(kept)
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
-    return Told(cases, frozenset(cases), quoted, headed, Shared(0.0, 0.0, 0.0, quoted))
+    return Told(cases, quoted, headed)
 
 
 def shared_names(
@@ -196,7 +172,7 @@ def shared_names(
     wording, and weighs little.
     """
     mine = frozenset(asked.weights)
-    shared = [mine & other.names for other in others]
+    shared = [mine & other.cases.keys() for other in others]
     counts = Counter(chain.from_iterable(shared))
     sizes = Counter(kinds)
     gathered: dict[Hashable, list[int]] = {}
@@ -209,7 +185,7 @@ def shared_names(
     for names, other, kind in zip(shared, others, kinds, strict=True):
         siblings = within.get(kind)
         if siblings is None and not names:
-            found.append(other.apart)
+            found.append(Shared(0.0, 0.0, 0.0, other.quoted))
             continue
         both: list[float] = []
         slotted = met = 0.0
@@ -248,7 +224,7 @@ def indexed_names(kept: bytes) -> set[int]:
 
 
 def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
-    """Tell whether a fix, after names were put into it, quotes one of these names."""
+    """Return whether a fix, after names were put into it, quotes one of these names."""
     return any(_number(name) in lacking for name in _names([fix[:400]], _NAME, ASKED))
 
 
@@ -258,9 +234,7 @@ def _split(kept: bytes) -> dict[int, int]:
 
 def _slot_names(shape: ErrorShape) -> list[str]:
     told = [_told(slot) for slot in shape.slots]
-    letters = (each.strip().lower() for each in told)
-    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]))
 
 
 def _told(slot: Slot) -> str:
@@ -270,21 +244,9 @@ def _told(slot: Slot) -> str:
     return key_of(slot) if slot.kind == "path" else slot.value
 
 
-def _parts(name: str) -> list[str]:
-    return [part for part in name.split("-") if len(part) > 2 and part not in _WORDS] if "-" in name else []
-
-
-def _lines(shape: ErrorShape, text: str) -> list[str]:
-    """Return the lines of a text that are no stack frames, those next to the headline first, else the last first."""
-    lines = text.splitlines()
-    callers = [at for at, line in enumerate(lines) if _CALLER.match(line)]
-    skipped = {at + 1 for at in callers[:-1]}  # but the code that failed itself may name what matters
-    kept = [at for at, line in enumerate(lines) if not _FRAME.match(line) and at not in skipped]
-    if len(kept) > 1:
-        anchor = anchor_of(shape)
-        head = next((at for at in reversed(kept) if anchor in lines[at]), len(lines)) if anchor else len(lines)
-        kept.sort(key=lambda at: abs(at - head))
-    return [lines[at] for at in kept[: 2 * FAR]]
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text that are no stack frames, the last first."""
+    return [line for line in reversed(text.splitlines()) if not _FRAME.match(line)][:MAX_LINES]
 
 
 def anchor_of(shape: ErrorShape) -> str:

@@ -1,4 +1,4 @@
-"""Whether a text is a human's words about an error, or an error's own text."""
+"""A rule that tells a human's words about an error from an error's own text."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def is_prose(lines: list[str]) -> bool:
     human = sum(2 for word in words if word in _PERSONAL) + sum(1 for word in words if word in _EVERYDAY)
     small = sum(1 for word in words if word in _SMALL)
     against: float = (
-        3 * len(_SET_PHRASES.findall(text[:800]))
-        + 1.5 * len(_MODAL.findall(text[:800]))
-        + 1.5 * len(_QUOTES.findall(text[:800]))
-        + 2 * text.count(": ")
+        3 * len(_SET_PHRASES.findall(text[:800])) + 1.5 * len(_QUOTES.findall(text[:800])) + 2 * text.count(": ")
     )
     if not any(word in _PERSONAL for word in words):  # without one, a capital, a full stop and a new line are a tool's
         against += 0.5 * text[:1].isupper() + text.endswith(".") + 0.75 * (len(lines) - 1)
@@ -47,16 +44,13 @@ def is_prose(lines: list[str]) -> bool:
 
 
 def _is_printed(line: str) -> bool:
-    """Return whether a program wrote a line: what stands before its message, or columns, tell."""
+    """Return whether a program wrote a line: a prefix before its message tells."""
     if not line[:1].isalnum():
-        return True
-    if ("  " in line or not line.isprintable()) and len(_COLUMN.findall(line)) > 1:
         return True
     stripped = strip_prefixes(line)
     return stripped.error or stripped.warning
 
 
-_COLUMN = lazy_regex(r"[^\s.!?:]\s{2,}(?=\S)")
 _WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PERSONAL = word_set(
     "i my we our me us i'm i've we're i'd we've mine won't don't it's that's what's there's why how weird strange "
@@ -97,5 +91,4 @@ _SET_PHRASES = lazy_regex(
     r"|[Pp]lease (?:make sure|check|see|run|use|try)|[Rr]ejected|not set to an|Is the \w+ daemon"
     r"|You have an error|has no attribute|violates|[Nn]ot found)\b"
 )
-_MODAL = lazy_regex(r"\bcannot (?:find|connect|open|read|access|resolve|import|load|create|assign|be)\b")
 _QUOTES = lazy_regex(r"/\w+\.\w+\b|\w\.\w*[a-z][A-Z]|\blocalhost\b|'[^'\s]{1,60}'|\"[^\"\n]{1,60}\"|`[^`\n]{1,60}`")

@@ -1,8 +1,7 @@
-"""The normal form of an error: what stays the same when it comes back with other names, paths and numbers."""
+"""The normal form of an error, which stays the same when it comes back with other names, paths and numbers."""
 
 from __future__ import annotations
 
-import re
 from hashlib import blake2b
 
 import msgspec
@@ -12,15 +11,12 @@ from coherence.core.validation import check_text, clean
 from coherence.core.words import word_set
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_phrases import reword
-from coherence.lessons.error_words import CODE_PARTS
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
-from coherence.lessons.line_scores import telling_lines
-from coherence.lessons.masks import MAX_SLOTS, Masked, mask
-from coherence.lessons.stack import own_frames
+from coherence.lessons.masks import Masked, mask
 from coherence.lessons.stems import stems_of
 
-FORM = 1
+FORM = 2
 """Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""
 
 MAX_TEMPLATE = 300
@@ -28,20 +24,14 @@ MAX_EMBEDDED = 400
 MAX_HEADLINE = 360
 """Characters of a headline that are masked."""
 
-MAX_SECOND = 140
-
-MAX_SECONDARY = 160
-"""Characters of a telling line beside the headline."""
-
 MAX_WORDS = 64
 
 KEYS = frozenset({"name", "path", "url", "address"})
-"""Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves. A
-headline without any leaves that to the lines below it."""
+"""Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves."""
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
-    """What stood in the place of a placeholder."""
+    """A text that stood in the place of a placeholder."""
 
     kind: str
     """One of name, path, url, address, version, number, id and time."""
@@ -57,19 +47,17 @@ class ErrorShape(msgspec.Struct, frozen=True):
     template: str
     """The headline with every slot masked, at most 300 characters."""
     text: str
-    """What is embedded: the headline with noise masked and names kept, at most 400 characters."""
+    """The text that is embedded: the headline with noise masked and names kept, at most 400 characters."""
     slots: tuple[Slot, ...]
-    """What was masked in the headline, in order, at most 16."""
-    frames: tuple[str, ...]
-    """The nearest own stack frames as ``file:function``, nearest first, at most three."""
+    """The masked parts of the headline, in order, at most 16."""
     signature: bytes
     """Digest (8 bytes) of exception and template, without case."""
     prose: bool
     """Whether these are a human's words about an error, and no error text."""
     weak: bool
-    """Whether neither words nor names of the headline tell, so that an equal signature proves little."""
+    """Whether the headline says nearly nothing, so that an equal signature proves little."""
     words: tuple[str, ...] = ()
-    """The stems of the words of the headline and of the most telling other lines, without slots, sorted; at most 64."""
+    """The stems of the words of the headline, without slots, sorted; at most 64."""
 
 
 def normalise(text: str) -> ErrorShape:
@@ -78,8 +66,8 @@ def normalise(text: str) -> ErrorShape:
     Parameters
     ----------
     text : str
-        What a tool printed, or what a human said about it; any text of any length. Of long ones the first 8,000 and
-        the last 24,000 characters are looked at.
+        The output of a tool, or the words of a human about it; any text of any length. Of long ones the first 8,000
+        and the last 24,000 characters are looked at.
 
     Raises
     ------
@@ -90,8 +78,8 @@ def normalise(text: str) -> ErrorShape:
     --------
     >>> one = normalise("Traceback (most recent call last):\n  File \"/srv/app.py\", line 3, in load\n"
     ...                 "    import yaml\nModuleNotFoundError: No module named 'yaml'")
-    >>> one.exception, one.template, one.frames
-    ('ModuleNotFoundError', 'ModuleNotFoundError: No module named <name>', ('app.py:load',))
+    >>> one.exception, one.template
+    ('ModuleNotFoundError', 'ModuleNotFoundError: No module named <name>')
     >>> two = normalise("E   ModuleNotFoundError: No module named 'requests'")
     >>> one.signature == two.signature, one.slots == two.slots
     (True, False)
@@ -100,33 +88,17 @@ def normalise(text: str) -> ErrorShape:
     """
     lines = clean_lines(check_text("text", text))
     if not lines:
-        return _shape("", "", "", (), (), prose=False)
+        return _shape("", "", "", (), prose=False)
     if is_prose(lines):
         said = " ".join(line.strip() for line in lines)
         masked = mask(said[:MAX_EMBEDDED])
-        return _shape("", masked.template, said, masked.slots, (), prose=True)
-    head = find_headline(lines)
-    exception, masked, template = _masked(head.message)
-    if head.reported and _says_little(exception, template, masked.slots):
-        head = head._replace(message=head.reported, second=head.message)
-        exception, masked, template = _masked(head.message)
+        return _shape("", masked.template, said, masked.slots, prose=True)
+    headline, reported = find_headline(lines)
+    exception, masked, template = _masked(headline)
+    if reported and _says_little(exception, template, masked.slots):
+        exception, masked, template = _masked(reported)
     readable = masked.text if not exception or exception in masked.text else f"{exception}: {masked.text}".rstrip(": ")
-    second = mask(": ".join(filter(None, reword(head.second[:MAX_SECOND])))).text if head.second else ""
-    embedded = f"{readable[: MAX_EMBEDDED - MAX_SECOND]}. {second}" if second else readable
-    slots = masked.slots
-    if not any(kind in KEYS and not _ENCODING.fullmatch(value) for kind, value in slots):
-        slots += _named_in((head.literals,), KEYS) if head.literals else ()
-    if not any(kind in KEYS for kind, _ in slots):
-        slots += _named_in(_values(head.message), KEYS) or _named_in(head.details, frozenset({"name"}))
-    return _shape(
-        exception,
-        template,
-        embedded,
-        slots[:MAX_SLOTS],
-        own_frames(lines, head.place),
-        _others(lines, head.message),
-        prose=False,
-    )
+    return _shape(exception, template, readable, masked.slots, prose=False)
 
 
 def _masked(headline: str) -> tuple[str, Masked, str]:
@@ -139,35 +111,11 @@ def _masked(headline: str) -> tuple[str, Masked, str]:
     return exception, masked, template
 
 
-def _others(lines: list[str], headline: str) -> str:
-    """Return the most telling lines beside the headline, masked."""
-    told = (reword(line[:MAX_SECONDARY]) for line in telling_lines(lines, headline))
-    return " ".join(f"{exception} {mask(message).template}" for exception, message in told)
-
-
-def _values(message: str) -> tuple[str, ...]:
-    """Return the values of the JSON in a headline, of which its template keeps only the message."""
-    values = _VALUE.findall(message, message.find("{")) if "{" in message else []
-    told = (value for value in values if value.count(" ") < 3 and not CODE_PARTS.search(value))
-    return (" ".join(f"'{value}'" for value in told),) if values else ()
-
-
-def _named_in(details: tuple[str, ...], kinds: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return what the first of some lines that names something names."""
-    for line in details:
-        found = tuple(slot for slot in mask(line[:MAX_HEADLINE]).slots if slot[0] in kinds)
-        if found:
-            return found[:3]
-    return ()
-
-
 def _shape(
     exception: str,
     template: str,
     text: str,
     slots: tuple[tuple[str, str], ...],
-    frames: tuple[str, ...],
-    others: str = "",
     *,
     prose: bool,
 ) -> ErrorShape:
@@ -178,33 +126,21 @@ def _shape(
         template=template,
         text=text[:MAX_EMBEDDED].strip(),
         slots=tuple(Slot(kind, value) for kind, value in slots),
-        frames=frames,
         signature=blake2b(told, digest_size=8).digest(),
         prose=prose,
         weak=not prose and _says_little(exception, template, slots),
-        words=() if prose else tuple(sorted(stems_of(f"{exception} {template} {others}"))[:MAX_WORDS]),
+        words=() if prose else tuple(sorted(stems_of(f"{exception} {template}"))[:MAX_WORDS]),
     )
 
 
 def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether a message has fewer telling words, names and exceptions than two."""
     message = template.removeprefix(exception)
     if message.lstrip(": ").startswith("assert "):
         return True
-    if exception in _TELLING_ALONE or ("1" in message and _SIGNALLED.search(message)):
-        return False
-    named = any(kind in _TELLING_KINDS for kind, _ in slots)
-    lacking = (1 if exception and exception not in _GENERAL else 2) - named
-    if lacking <= 0:
-        return False
     words = set(_WORD.findall(_PLACEHOLDER.sub(" ", message).lower())) - _EMPTY_WORDS
-    return len(words) < lacking
+    return len(words) + bool(exception) + any(kind in _TELLING_KINDS for kind, _ in slots) < 2
 
-
-_VALUE = lazy_regex(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
-_ENCODING = lazy_regex(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin-?1|iso-?8859-?\d*|gbk", re.IGNORECASE)
-"""Names of encodings, which are the same for every file."""
-_SIGNALLED = lazy_regex(r"\b1[23]\d\b")
-"""Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 
 _TELLING_KINDS = frozenset({"name", "path", "version", "url"})
 _WORD = lazy_regex(r"[^\W\d_]{2,}")
@@ -213,9 +149,4 @@ _EMPTY_WORDS = word_set(
     "error errors failed failure fail command exit exited code status with test tests assertion exception unknown "
     "internal an a the occurred process returned non zero build run script went wrong something server by from in at "
     "of to on is was and or returncode makefile make all line for task step job finished stopped signal warning fatal"
-)
-_GENERAL = frozenset({"AssertionError", "Exception", "Error", "RuntimeError", "RuntimeException", "panic"})
-_TELLING_ALONE = word_set(
-    "ENOENT EACCES ECONNREFUSED ECONNRESET EADDRINUSE ENOSPC EMFILE EPERM MemoryError RecursionError "
-    "KeyboardInterrupt OutOfMemoryError StackOverflowError ZeroDivisionError"
 )

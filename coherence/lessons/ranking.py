@@ -22,9 +22,9 @@ import msgspec
 
 from coherence.lessons.identifiers import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
-from coherence.lessons.rarity import alike, wording_of
 from coherence.lessons.records import Hit, Known, Lesson, Match
 from coherence.lessons.slots import keys_of, refill
+from coherence.lessons.stems import alike
 
 Features: TypeAlias = tuple[float, ...]
 
@@ -221,7 +221,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
 
     Equal signature, equal keys besides, cosine, words, wording, tool.
     """
-    keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
+    keys, stems, used = keys_of(asked), frozenset(asked.words), (tool or "").lower()
     found: list[Features] = []
     for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
         equal, cosine, known = hit.equal, hit.cosine, hit.known
@@ -231,7 +231,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
                 1.0 if equal and keys == known.keys else 0.0,
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
-                1.0 if equal else alike(wording, known.wording),
+                1.0 if equal else alike(stems, known.stems),
                 1.0 if used and used == known.tool.lower() else 0.0,
             )
         )

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from coherence.lessons.normal import FORM, ErrorShape
-from coherence.lessons.rarity import Wording, wording_of
 from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
@@ -68,9 +67,9 @@ class Known(Lesson, frozen=True, kw_only=True, dict=True):
         return keys_of(self.shape)
 
     @cached_property
-    def wording(self) -> Wording:
+    def stems(self) -> frozenset[str]:
         """The words of its error without what it names."""
-        return wording_of(self.shape)
+        return frozenset(self.shape.words)
 
     def as_lesson(self, **changes: Any) -> Lesson:
         """Return the lesson with these fields changed, for a user."""

@@ -1,7 +1,7 @@
-r"""Shell lines taken apart: commands, their words, where they write, the here-documents that they are given.
+"""Shell lines taken apart: commands, their words, where they write, the here-documents that they are given.
 
 This is no shell grammar. Quotes, pipes, lists and here-documents are respected, which is enough to tell the command
-that a line is about from what merely stands around it.
+that a line is about from its surroundings.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import NamedTuple, TypeAlias
 from coherence.core.lazy import lazy_regex
 
 MAX_LINE = 2_000
-"""Characters of a line that are read, once its here-documents are taken out."""
+"""Characters of a line that are read, here-documents not counted."""
 
 MAX_DOCUMENT = 20_000
 """Characters of a line, with its here-documents, that are looked at."""
-
-MAX_DOCUMENTS = 8
-"""Here-documents of one line."""
 
 MAX_GROUPS = 32
 """Pipelines of one line."""
@@ -37,16 +34,15 @@ class ShellCommand(NamedTuple):
     written: list[str]
     """The files that it writes to."""
     documents: list[str]
-    """The here-document that it is given, if any."""
+    """The here-documents that it is given."""
 
 
 Group: TypeAlias = list[ShellCommand]
 """A pipeline."""
 
-_DOCUMENT = lazy_regex(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w{0,40})\1")
-_MARK = "\0"
 _TOKEN = lazy_regex(
     r"(?P<joint>&&|\|\||\|&|[;()\n]|&(?!>)|\|)"
+    r"|<<-?[ \t]*['\"]?(?P<document>[A-Za-z_]\w{0,40})['\"]?"
     r"|(?P<into>(?:&|[0-9])?>>?(?:&[0-9-]|\|)?|<<<|<)"
     r"|#[^\n]*"
     r"|(?P<word>(?:[^\s;&|()'\"`\\<>$]|\\.|'[^']*+'?|\"(?:[^\"\\]|\\.)*+\"?|`[^`\n]*+`?|\$(?:\([^()\n]*+\)?)?)++)"
@@ -67,18 +63,23 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
     >>> groups[1][1].written, joints
     (['out.txt'], ['&&', ';', ''])
     """
-    text, documents = _without_documents(line.replace(_MARK, " ").replace("\\\n", " "))
+    text = line[:MAX_DOCUMENT].replace("\\\n", " ") + "\n"
     groups: list[Group] = []
     joints: list[str] = []
     group: Group = []
     command = ShellCommand([], [], [], [])
+    waiting: list[tuple[str, ShellCommand]] = []  # here-documents, which begin on the next line
     into = ""
-    for token in _TOKEN.finditer(f"{text}\n"):
-        kind, word = token.lastgroup, token[0]
-        if kind == "word":
-            if word[0] == _MARK:
-                command.documents.append(documents[int(word[1])])
-            elif into:
+    at = read = 0
+    while (token := _TOKEN.match(text, at)) and read <= MAX_LINE:
+        kind, word, at = token.lastgroup, token[0], token.end()
+        read += len(word)
+        if kind == "document":
+            waiting.append((token["document"], command))
+        elif kind == "into":
+            into = "" if word[-1] in "0123456789-" else word
+        elif kind == "word":
+            if into:
                 if into[0] != "<" and not word.startswith("/dev/"):
                     command.written.append(_unquoted(word))
                     command.tokens.append(f"{into} {word}")
@@ -86,8 +87,6 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
             elif command.words or word not in _KEYWORDS:
                 command.words.append(_unquoted(word))
                 command.tokens.append(word)
-        elif kind == "into":
-            into = "" if word[-1] in "0123456789-" else word
         elif kind == "joint":
             if (command.words or command.written) and len(group) < MAX_COMMANDS:
                 group.append(command)
@@ -96,30 +95,25 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
                 groups.append(group)
                 joints.append(word)
                 group = []
+            if word == "\n":
+                for end, owner in waiting:
+                    at = _read_document(text, at, end, owner)
+                waiting = []
             into = ""
+    if group:
+        groups.append(group)
+        joints.append("")
     if joints and joints[-1] == "\n":
         joints[-1] = ""
     return groups[:MAX_GROUPS], joints[:MAX_GROUPS]
 
 
 def _unquoted(word: str) -> str:
-    return word.replace("'", "").replace('"', "") if "'" in word or '"' in word else word
+    return word.replace("'", "").replace('"', "")
 
 
-def _without_documents(line: str) -> tuple[str, list[str]]:
-    """Return a line with each here-document replaced by a mark and its number, and the documents."""
-    documents: list[str] = []
-    if "<<" not in line:
-        return line[:MAX_LINE], documents
-    line = line[:MAX_DOCUMENT]
-    for number in range(MAX_DOCUMENTS):
-        start = _DOCUMENT.search(line)
-        if start is None:
-            break
-        body = line.find("\n", start.end())
-        body = len(line) if body < 0 else body
-        end = re.compile(rf"\n[ \t]*{start[2]}[ \t]*(?=\n|$)").search(line, body)
-        documents.append(line[body + 1 : end.start() if end else len(line)])
-        rest = line[end.end() :] if end else ""
-        line = f"{line[: start.start()]} {_MARK}{number} {line[start.end() : body]}{rest}"
-    return line[:MAX_LINE], documents
+def _read_document(text: str, at: int, end: str, owner: ShellCommand) -> int:
+    """Give a command the here-document that begins here, and return where the text goes on."""
+    last = re.compile(rf"^[ \t]*{end}[ \t]*$", re.MULTILINE).search(text, at)
+    owner.documents.append(text[at : last.start() - 1 if last else len(text)])
+    return last.end() if last else len(text)

@@ -1,4 +1,4 @@
-"""Signs in what a tool printed: that it failed whatever its status says, and that it says why."""
+"""Signs in the output of a tool: that it failed whatever its status says, and that it says why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FAILURE = lazy_regex(
 
 
 def shows_failure(text: str) -> bool:
-    """Tell whether what a command printed at its ends shows that it failed, whatever its exit status was.
+    """Return whether what a command printed at its ends shows that it failed, whatever its exit status was.
 
     Examples
     --------
@@ -57,6 +57,6 @@ _REFUSED = lazy_regex(
 
 
 def says_something(text: str) -> bool:
-    """Tell whether an error says what went wrong, and not only that it did, or that a person stopped it."""
+    """Return whether an error says what went wrong, and not only that it did, or that a person stopped it."""
     start = text[:1_000]
     return any(map(str.isalpha, _TAGS.sub("", start))) and _REFUSED.search(start) is None

@@ -1,4 +1,4 @@
-"""Which kind of slot a word of a message is: a path, a version, an address, a code that stays."""
+"""Kinds of the words of a message: a path, a version, an address, a code that stays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coherence.lessons.error_words import CODE_PARTS, EXTENSIONS, ORDINARY
 
 
 def kind_of(word: str, before: str = "") -> str:
-    """Return which kind of slot a word is, ``"code"`` for what says itself what went wrong, or nothing.
+    """Return the kind of slot that a word is, ``"code"`` for a word that says itself what went wrong, or nothing.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def kind_of(word: str, before: str = "") -> str:
         return "path" if has_extension(word.partition(":")[0]) else "address"
     if word.lower() == "localhost" or _HOST.fullmatch(word):
         return "address"
-    if CODE.fullmatch(word):
+    if _CODE.fullmatch(word):
         return "code"
-    if _HEX.fullmatch(word) or (len(word) >= 16 and _TOKEN_ID.fullmatch(word)):
+    if _HEX.fullmatch(word):
         return "id"
-    if has_extension(word) and not _BRAND.fullmatch(word):
+    if has_extension(word):
         return "path"
     if word.isalpha() and (word.islower() or not CAMEL.search(word)):
         return ""
     if _COMPOUND.search(word):
-        return "code" if CODE_PARTS.search(word) and SIMPLE.fullmatch(word) else "name"
+        return "code" if CODE_PARTS.search(word) and _SIMPLE.fullmatch(word) else "name"
     return ""
 
 
@@ -61,30 +61,26 @@ def _slashed(word: str) -> str:
     if parts[0] == "HTTP":
         return ""
     if _NUMERIC.fullmatch(word):
-        return "time" if IS_TIME.fullmatch(word) else "number"
+        return "time" if _TIME.fullmatch(word) else "number"
     if all(part.lower() in ORDINARY or len(part) < 3 for part in parts):
         return ""
     return "name"
 
 
 def _numeric(word: str, before: str) -> str:
-    if IS_TIME.fullmatch(word):
+    if _TIME.fullmatch(word):
         return "time"
-    if _ADDRESS.fullmatch(word) or _HOST.fullmatch(word):
+    if _ADDRESS.fullmatch(word) or _HOST.fullmatch(word) or (before == "port" and word.isdigit()):
         return "address"
     if _HEX.fullmatch(word):
         return "id"
-    if word.isdigit():
-        if before == "port":
-            return "address"
-        if before in _BEFORE_CODES or (before == "code" and int(word[:9]) > 125):
-            return "code"
-        return "version" if before in VERSIONED else "number"
-    if _VERSION.fullmatch(word) and (word.count(".") > 1 or not word[0].isdigit() or before in VERSIONED):
+    if word.isdigit() and (before in _BEFORE_CODES or (before == "code" and int(word[:9]) > 125)):
+        return "code"
+    if _VERSION.fullmatch(word) and (word.count(".") > 1 or not word[0].isdigit()):
         return "version"
     if _NUMERIC.fullmatch(word):
         return "number"
-    if CODE.fullmatch(word):
+    if _CODE.fullmatch(word):
         return "code"
     return "id" if len(word) >= 12 else "name"
 
@@ -109,7 +105,6 @@ _HEX = lazy_regex(
     r"0x[0-9a-fA-F]+|(?:sha\d{1,3}:)?(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,128}"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
-_TOKEN_ID = lazy_regex(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])(?:[A-Za-z]{1,8}[-_])?[A-Za-z0-9]{14,200}")
 _VERSION = lazy_regex(
     r"[<>=~^!]{0,3}v?\d{1,6}(?:\.(?:\d{1,8}|[x*])){1,4}(?:[-+.]?[A-Za-z][\w.+-]{0,40}|[-+]\d[\w.+-]{0,40})?"
     r"(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|[<>=~^!]{1,3}v?\d[\w.*-]{0,20}(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|v\d{1,4}"
@@ -117,34 +112,19 @@ _VERSION = lazy_regex(
 _NUMERIC = lazy_regex(
     r"[-+]?\d[\d_]*(?:[.,:x×/*-]\d*)*(?:e[-+]?\d{1,4})?(?:%|[kKMGTP]?i?[bB]|[kKMGT]|st|nd|rd|th|px|m[bB])?"
 )
-IS_TIME = lazy_regex(
+_TIME = lazy_regex(
     r"\d[\d.,]{0,12}\s?(?:ms|[nuµ]s|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?)"
     r"|(?:\d{1,4}[hms]){1,2}\d{1,4}(?:\.\d{1,9})?s|\d{4}[-/]\d\d?[-/]\d\d?(?:[T ]\d\d?:\d\d.{0,20})?"
     r"|\d\d?:\d\d(?::\d\d)(?:[.,]\d{1,9})?Z?|\d\d?/\d\d?/\d{4}"
 )
-CODE = lazy_regex(
+_CODE = lazy_regex(
     r"E[A-Z]{3,20}(?:_[A-Z]{2,20})*|[A-Z]{1,8}-?\d{2,6}|ERR_\w{2,60}|SIG[A-Z]{2,7}|\d{2}[A-Z0-9]{3}(?<!\d{5})|HY000"
     r"|(?:[A-Za-z]\w{0,60}\.)*[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Failure|NotFound)"
 )
-_BEFORE_CODES = frozenset(
-    {
-        "http",
-        "http/1.1",
-        "http/2",
-        "http/1.0",
-        "status",
-        "errno",
-        "statuscode",
-        "error",
-        "sqlstate",
-        "status_code",
-        "returncode",
-        "curl",
-        "signal",
-    }
+_BEFORE_CODES = word_set(
+    "http http/1.0 http/1.1 http/2 status status_code statuscode errno error sqlstate returncode curl signal"
 )
-VERSIONED = word_set("version versions v python node nodejs node.js ruby php java go golang rust npm than jdk jre")
+"""Words after which a number says what went wrong."""
 _COMPOUND = lazy_regex(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}|[._:@$&*%#\d|+=<>()\[\]\\^~{}]|^--?[A-Za-z]")
-SIMPLE = lazy_regex(r"[A-Za-z][\w-]*")
-_BRAND = lazy_regex(r"[A-Z][a-z]+\.js")
+_SIMPLE = lazy_regex(r"[A-Za-z][\w-]*")
 LINE_COLUMN = lazy_regex(r"(?::\d{1,7}){1,2}:?$|\(\d{1,7}(?:,\d{1,7})?\)$")

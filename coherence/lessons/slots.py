@@ -1,4 +1,4 @@
-"""What of an error's slots tells it from its siblings, and putting other names into a fix."""
+"""The slots that tell an error from its siblings, and putting other names into a fix."""
 
 from __future__ import annotations
 
@@ -11,30 +11,24 @@ from posixpath import basename
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.normal import KEYS, ErrorShape, Slot
 
-PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages", "gems", "vendor", "bower_components"})
-"""Folders of other people's packages."""
-
-ANONYMOUS = frozenset({"index", "main", "mod", "lib", "__init__", "__main__", "package", "setup", "app", "src"})
-"""Base names of files that say little without their folder."""
-
 HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"})  # noqa: S104 - nothing listens
 """Hosts that every machine is to itself."""
 
 _TAGGED = lazy_regex(r"(?P<name>.{2,120}?)(?::[a-z]{2,8})?[:@]v?\d[\w.+-]{0,40}$")
 SAFE = lazy_regex(r"[\w@./~][\w@./:+%=,~^\\-]{0,119}")
-"""What may be put into a fix: nothing that a shell would take for more than one plain word, nor for an option."""
+"""Names that may be put into a fix: a shell takes them for one plain word, and not for an option."""
 
 _HOST = lazy_regex(r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>\[[0-9a-f:]+\]|[^\s/:]+)(?::(?P<port>\d+))?", re.IGNORECASE)
 _FILE = lazy_regex(r"^(?P<path>.*?)(?::\d+(?::\d+)?)?$", re.DOTALL)
 
 
 def keys_of(shape: ErrorShape) -> tuple[str, ...]:
-    """Return what tells an error from its siblings, in order, in small letters; of paths the base name.
+    """Return the slots that tell an error from its siblings, in order, in small letters; of paths the base name.
 
     Examples
     --------
     >>> slots = (Slot("path", "/srv/app/Config.yml"), Slot("number", "3"))
-    >>> keys_of(ErrorShape("", "", "", slots, (), b"", False, False))
+    >>> keys_of(ErrorShape("", "", "", slots, b"", False, False))
     ('config.yml',)
     """
     return _keys(shape.slots)
@@ -51,13 +45,7 @@ def key_of(slot: Slot) -> str:
     value = slot.value.strip().lower()
     if slot.kind == "path":
         found = _FILE.match(value)
-        parts = (found["path"] if found else value).replace("\\", "/").rstrip("/").split("/")
-        for at, part in enumerate(parts[:-1]):
-            if part in PACKAGES:  # of somebody else's file, the package says more than the file
-                scoped = parts[at + 1].startswith("@") and at + 2 < len(parts)
-                return "/".join(parts[at + 1 : at + (3 if scoped else 2)])[:200]
-        plain = parts[-1] if parts[-1].partition(".")[0] not in ANONYMOUS else "/".join(parts[-2:])
-        return plain[:200] or value[:200]
+        value = (found["path"] if found else value).replace("\\", "/").rstrip("/").rpartition("/")[2] or value
     return value[:200]
 
 
@@ -122,7 +110,7 @@ def refill(fix: str, lesson: ErrorShape, asked: ErrorShape, question: str) -> st
 
 
 def _is_one_word(other: str | None, value: str) -> bool:
-    """Tell whether a shell reads a name as one plain word, and as an option only in place of one."""
+    """Return whether a shell reads a name as one plain word, and as an option only in place of one."""
     return other is not None and SAFE.fullmatch(other.lstrip("-") if value.startswith("-") else other) is not None
 
 
@@ -140,7 +128,7 @@ def _partners(lesson: ErrorShape, asked: ErrorShape) -> dict[int, int]:
 
 
 def _is_named(asked: ErrorShape, slot: Slot) -> bool:
-    """Tell whether a slot is a name for certain: in a description, a plain word may as well be a word."""
+    """Return whether a slot is a name for certain: in a description, a plain word may as well be a word."""
     return (
         not asked.prose
         or not slot.value.islower()
@@ -174,13 +162,4 @@ def _forms(slot: Slot) -> Iterator[tuple[str, str]]:
 
 
 def _quotes(fix: str, value: str) -> bool:
-    at = fix.find(value) if len(value) > 1 else -1
-    while at >= 0:
-        end = at + len(value)
-        if not _WORD.match(fix[max(at - 1, 0) : at]) and not _WORD.match(fix[end : end + 1]):
-            return True
-        at = fix.find(value, at + 1)
-    return False
-
-
-_WORD = lazy_regex(r"\w")
+    return len(value) > 1 and value in fix and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", fix) is not None

@@ -1,7 +1,8 @@
-"""The stems of the words of a message: what stays of them in another form, or within a name written together."""
+"""The stems of the words of a message, which stay in other forms of a word and within names written together."""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
@@ -20,6 +21,18 @@ def stems_of(template: str) -> set[str]:
     (['excepti', 'expir', 'topic', 'unknown'], ['expir', 'topic', 'unknown'])
     """
     return {_stem(word) for word in _PART.findall(_PLACEHOLDER.sub(" ", template)) if len(word) > 1} - {""}
+
+
+def alike(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the cosine of two sets of stems, in [0, 1].
+
+    Examples
+    --------
+    >>> alike(frozenset({"no", "modul"}), frozenset({"no", "modul"})), alike(frozenset({"no"}), frozenset({"denied"}))
+    (1.0, 0.0)
+    """
+    both = len(one & other)
+    return both / math.sqrt(len(one) * len(other)) if both else 0.0
 
 
 @lru_cache(4_096)

@@ -1,10 +1,9 @@
-"""What is kept of a tool call until its result: what it is for, and what it changes if it succeeds."""
+"""A tool call reduced to its purpose, and to what it changes if it succeeds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -12,10 +11,11 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
-from coherence.detect.fingerprints import COMMANDS, DISPLAY, SHELLS, THINKS, trace_call
+from coherence.detect.fingerprints import DISPLAY, THINKS, command_of, name_words, trace_call
 from coherence.lessons.commands import read_line, wrote
 from coherence.lessons.episodes import Made
-from coherence.lessons.programs import TOOL_CHANGES, TOOL_LOOKS
+from coherence.lessons.programs import CHANGES, LOOKS, TRIES
+from coherence.lessons.shell import MAX_DOCUMENT
 
 PLANS = THINKS | {"todo", "todos"}
 """Words in the names of tools that change nothing but what the agent means to do."""
@@ -27,7 +27,7 @@ MAX_ARGUMENTS = 300_000
 """Bytes of arguments beyond which a call is not looked into."""
 
 MAX_VALUE = 2_000
-"""Characters of one argument that are looked at; of a command, :data:`coherence.lessons.shell.MAX_DOCUMENT`."""
+"""Characters of one argument that are looked at; of a command, `MAX_DOCUMENT`."""
 
 
 def made_by(id: str, tool: str, arguments: bytes) -> Made:
@@ -55,17 +55,15 @@ def made_by(id: str, tool: str, arguments: bytes) -> Made:
         value: Any = msgspec.json.decode(arguments)
     except (ValueError, RecursionError):
         value = arguments[:MAX_VALUE].decode("utf-8", "replace")
-    words = _words_of(tool)
-    command = _command_of(words, value)
+    words = name_words(tool)
+    command = command_of(words, value, MAX_DOCUMENT)
     if command is not None:
         return _shell(id, tool, command)
-    if len(arguments) > MAX_VALUE:
-        value = _reduced(value, 4)
     fields = value if isinstance(value, dict) else {}
-    trace = trace_call(tool, msgspec.json.encode(value))
+    trace = trace_call(tool, bytes(arguments))
     if trace.waits or (not PLANS.isdisjoint(words) and not trace.paths):
         return Made(id, tool)
-    access = "write" if "diff" in words and "apply" in words else trace.access
+    access = "write" if {"apply", "diff"} <= set(words) else trace.access
     if access in ("read", "write", "search"):
         step = _edit(fields, trace.paths) if access == "write" and (trace.paths or _text(fields, _PATCH)) else ""
         intent = f"{access}: {' '.join(trace.paths)}"[:200] if trace.paths and access != "search" else ""
@@ -73,47 +71,18 @@ def made_by(id: str, tool: str, arguments: bytes) -> Made:
     shown = _arguments(fields)
     given = ", ".join(f"{key}={item}" for key, item in shown.items())
     text = _cut(f"called {tool}({given if fields else value})", MAX_STEP)
-    verbs = [word for word in words if word in TOOL_CHANGES or word in TOOL_LOOKS]
-    changes = bool(verbs) and verbs[0] in TOOL_CHANGES
-    steps = (text,) if changes else ()
+    verbs = [word for word in words if word in CHANGES or word in LOOKS or word in TRIES]
+    steps = (text,) if verbs and verbs[0] in CHANGES else ()
     return Made(id, tool, _identity(tool, value), trace.exact, text, steps=steps, arguments=shown, kind="tool")
 
 
 def _shell(id: str, tool: str, command: str) -> Made:
-    line = read_line(command)
-    return Made(
-        id,
-        tool,
-        intent=f"shell: {clean(line.intent)}" if line.intent else "",
-        doing=_digest(line.doing),
-        text=f"ran `{clean(line.text)}`" if line.text else "",
-        where=clean(line.where),
-        steps=tuple(map(clean, line.made)),
-        prior=tuple(map(clean, line.changed)),
-        kind="shell",
-        quiet=line.quiet,
-        hidden=line.hidden,
-    )
-
-
-# Shell calls of any vendor.
-
-_WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-
-@lru_cache(maxsize=512)
-def _words_of(tool: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(tool))
-
-
-def _command_of(words: tuple[str, ...], value: Any) -> str | None:
-    if SHELLS.isdisjoint(words):
-        return None
-    found = next((value[key] for key in COMMANDS if key in value), None) if isinstance(value, dict) else value
-    if isinstance(found, list):  # an argument vector; what bash -c runs is its last part
-        parts = [part for part in found[:100] if isinstance(part, str)]
-        found = parts[2] if len(parts) == 3 and parts[1] in ("-c", "-lc") else " ".join(parts)
-    return found if isinstance(found, str) else None
+    line = read_line(clean(command))
+    intent = f"shell: {line.intent}" if line.intent else ""
+    text = f"ran `{line.text}`" if line.text else ""
+    made = Made(id, tool, intent, _digest(line.doing), text, line.where, line.made, line.changed, kind="shell")
+    made.quiet, made.hidden = line.quiet, line.hidden
+    return made
 
 
 # Edits.
@@ -186,7 +155,7 @@ def _named(paths: tuple[str, ...]) -> str:
 
 
 def _identity(tool: str, value: Any) -> str:
-    """Return what a call is for: tool and values, whatever their names, order and types."""
+    """Return the purpose of a call: tool and values, whatever their names, order and types."""
     leaves = sorted(" ".join(str(leaf)[:MAX_VALUE].split()) for leaf in _leaves(value, 6))
     return f"tool: {tool.lower()[:80]} {trace_call('', msgspec.json.encode(leaves)).masked.hex()}"
 
@@ -209,18 +178,6 @@ def _arguments(fields: dict[str, Any]) -> dict[str, str]:
         for key, item in list(fields.items())[:12]
         if key not in DISPLAY
     }
-
-
-def _reduced(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return value[:MAX_VALUE]
-    if isinstance(value, list | dict) and not depth:
-        return type(value).__name__
-    if isinstance(value, list):
-        return [_reduced(item, depth - 1) for item in value[:32]]
-    if isinstance(value, dict):
-        return {key[:200]: _reduced(item, depth - 1) for key, item in list(value.items())[:32]}
-    return value
 
 
 def _digest(text: str) -> bytes:

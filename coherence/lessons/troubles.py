@@ -26,16 +26,13 @@ MAX_CALLS = 64
 """Calls without a result that are remembered."""
 
 MAX_AGE = 40
-"""Tool results after which an error that was not solved is given up: what was done by then was other work."""
-
-MAX_CALL = 400
-"""Characters of a failed call that are kept."""
+"""Tool results after which an error that was not solved is given up: later changes are other work."""
 
 MAX_ERROR = 4_000
 """Characters of an error's text that are kept."""
 
 MAX_RAW = 2_000
-"""Bytes of arguments up to which a call waits as it is; of a larger one, what is kept is worked out at once."""
+"""Bytes of arguments up to which a call waits as it is; a larger one is reduced at once."""
 
 
 class WaitingCall(msgspec.Struct):
@@ -45,10 +42,10 @@ class WaitingCall(msgspec.Struct):
     tool: str
     arguments: bytes = b""
     made: Made | None = None
-    """What is kept of a call with large arguments, in their place."""
+    """A call with large arguments, reduced."""
 
     def reduce(self) -> Made:
-        """Return what is kept of the call."""
+        """Return the call, reduced to what an error may need of it."""
         if self.made is None:
             from coherence.lessons.steps import made_by
 
@@ -62,10 +59,8 @@ class Troubles(msgspec.Struct):
     An error is solved when a call of the same intent succeeds after something was changed. Its fix is what was changed
     since the error came last, or else since it came first, and the successful call itself if it was made differently.
 
-    Where one intent met several errors, each success solves them all. The newest gets the changes since it came. An
-    error that gave way to one of the same signature about something else (another module is missing) keeps the changes
-    up to there. Any other older one gets all changes since it came, if these are no more than five: what was done first
-    may have been wrong, or half of the fix.
+    Where one intent met several errors, each success solves them all. The newest gets the changes since it came; one
+    that gave way to another error after some changes keeps the changes up to there.
 
     Examples
     --------
@@ -116,10 +111,7 @@ class Troubles(msgspec.Struct):
         from coherence.lessons.fixes import add_steps, is_retry, solve
 
         made = call.reduce()
-        if event.error:
-            self._fail(seq, made, event.result)
-            return ()
-        if made.hidden and made.intent and shows_failure(event.result):
+        if event.error or (made.hidden and made.intent and shows_failure(event.result)):
             self._fail(seq, made, event.result)
             return ()
         if not self.open:
@@ -127,11 +119,10 @@ class Troubles(msgspec.Struct):
         mine = [trouble for trouble in self.open if is_retry(trouble, made)]
         if mine and made.kind == "shell" and shows_failure(event.result):
             return ()
-        if mine:
-            self.open = [trouble for trouble in self.open if not is_retry(trouble, made)]
+        self.open = [trouble for trouble in self.open if trouble not in mine]
         for trouble in self.open:
             add_steps(trouble, seq, made)
-        found = [solve(trouble, trouble is mine[-1], seq, made) for trouble in mine]
+        found = [solve(trouble, seq, made) for trouble in mine]
         return tuple(lesson for lesson in found if lesson is not None)
 
     def end_task(self) -> None:
@@ -141,7 +132,7 @@ class Troubles(msgspec.Struct):
     def renumber(self) -> None:
         """Forget event numbers: the state of one session begins another, and lessons name no events of the former."""
         for trouble in self.open:
-            trouble.seq = trouble.newest = 0
+            trouble.seq, trouble.newest = 0, -1
             for step in trouble.steps:
                 step.seq = 0
 
@@ -168,7 +159,7 @@ class Troubles(msgspec.Struct):
                 _repeat(trouble, seq, made, text, self.results)
                 self.open = [*(other for other in self.open if other is not trouble), trouble]
                 return
-            if trouble.signature == shape.signature and trouble.fresh:
+            if trouble.fresh():
                 trouble.settled = True
             elif not trouble.steps and trouble.doing == made.doing:  # it went by itself
                 self.open = [other for other in self.open if other is not trouble]
@@ -184,7 +175,6 @@ def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str]
         tool=made.tool,
         intent=made.intent,
         error_text=text,
-        call=made.text[:MAX_CALL],
         seq=seq,
         newest=seq,
         pattern=clean((shape.exception or f"{named if made.kind == 'shell' else made.tool} failed")[:80]),
@@ -200,10 +190,10 @@ def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str]
 def _repeat(trouble: Trouble, seq: int, made: Made, text: str, results: int) -> None:
     trouble.count += 1
     trouble.newest = seq
-    trouble.error_text, trouble.call = text, made.text[:MAX_CALL]
+    trouble.error_text = text
     trouble.doing, trouble.where = made.doing, made.where or trouble.where
     trouble.arguments = made.arguments
-    trouble.fresh, trouble.results, trouble.settled = 0, results, False
+    trouble.results, trouble.settled = results, False
 
 
 def _kept(text: str) -> str:

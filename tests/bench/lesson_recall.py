@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -312,43 +310,12 @@ def fit_all(names: Sequence[str]) -> None:
         report("dev", ask(bed.store, cases))
 
 
-_WORD = re.compile(r"(?<![\w<])[^\W\d_]\w{2,}(?![\w>])")
-
-
-def count_words(least: int = 3) -> None:
-    """Print in how many families of the development half a word of a headline stands, and a stem of telling lines."""
-    known, never = families("dev")
-    counts: Counter[str] = Counter()
-    stems: Counter[str] = Counter()
-    rng = Random(0)
-    for family in [*known, *never]:
-        key = {name: rng.choice(family.pools[name]) for name in family.key}
-        texts = [making.render(error, family, key, rng) for error in family.errors]
-        shapes = [normalise(text) for text in texts]
-        counts.update(
-            {word for shape in shapes for word in _WORD.findall(f"{shape.template} {shape.exception}".lower())}
-        )
-        stems.update({stem for shape in shapes for stem in shape.words})
-    say("FAMILIES", str(len(known) + len(never)), "")
-    for name, found in (("_BY_COUNT", counts), ("_STEMS_BY_COUNT", stems)):
-        groups: dict[int, list[str]] = {}
-        for word, count in sorted(found.items()):
-            if count >= least:
-                groups.setdefault(count, []).append(word)
-        told = {count: " ".join(groups[count]) for count in sorted(groups, reverse=True)}
-        sys.stdout.write(f"{name} = {told}\n")
-
-
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure on the families held out."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--distractors", type=int, default=0)
     parser.add_argument("--fit", nargs="*", choices=tuple(LIMITS), metavar="WEIGHTS")
-    parser.add_argument("--words", action="store_true")
     given = parser.parse_args(arguments)
-    if given.words:
-        count_words()
-        return
     if given.fit is not None:
         fit_all(given.fit or FITTED)  # without a look at the families held out
         return

@@ -1,4 +1,4 @@
-"""What a shell line is for, and what it may have changed."""
+"""The purpose of a shell line, and what it may have changed."""
 
 import pytest
 from hypothesis import given

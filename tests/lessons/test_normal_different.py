@@ -113,7 +113,7 @@ SLOTS = [
     ("ModuleNotFoundError: No module named pkg_resources", ["pkg_resources"]),
     ("zsh: command not found: jq", ["jq"]),
     ("Error: Cannot find module 'express'", ["express"]),
-    ("npm ERR! 404  '@acme/ui@^1.2.0' is not in this registry.", ["@acme/ui", "^1.2.0"]),
+    ("npm ERR! '@acme/ui@^1.2.0' is not in this registry.", ["@acme/ui", "^1.2.0"]),
     ('ERROR:  column "user_id" does not exist', ["user_id"]),
     ("KeyError: 'DATABASE_URL'", ["DATABASE_URL"]),
     ("fatal: couldn't find remote ref main", ["main"]),
@@ -125,7 +125,6 @@ SLOTS = [
     ("/usr/bin/ld: cannot find -lssl: No such file or directory", ["-lssl"]),
     ("A.java:1: error: cannot find symbol\n  symbol:   class Foo", ["Foo"]),
     ("error: unrecognized arguments: --verbose", ["--verbose"]),
-    ("bash: FOO: unbound variable", ["FOO"]),
 ]
 
 

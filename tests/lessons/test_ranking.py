@@ -24,7 +24,6 @@ def shape(name: str = "yaml", **changes: Any) -> ErrorShape:
         template="ModuleNotFoundError: No module named <name>",
         text=f"ModuleNotFoundError: No module named '{name}'",
         slots=(Slot("name", name),),
-        frames=(),
         signature=SIGNATURE,
         prose=False,
         weak=False,

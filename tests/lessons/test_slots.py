@@ -1,4 +1,4 @@
-"""What tells an error from its siblings, and putting the names of a question into a fix."""
+"""Keys that tell an error from its siblings, and putting the names of a question into a fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coherence.lessons.slots import digest, keys_of, number, refill
 
 
 def shape(*slots: tuple[str, str], signature: bytes = b"8 bytes.", prose: bool = False, text: str = "") -> ErrorShape:
-    return ErrorShape("", "", text, tuple(Slot(*slot) for slot in slots), (), signature, prose, False)
+    return ErrorShape("", "", text, tuple(Slot(*slot) for slot in slots), signature, prose, False)
 
 
 def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_is_not() -> None:
@@ -28,7 +28,7 @@ def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_i
         ("time", "12:30"),
         ("name", ""),
     )
-    assert keys_of(asked) == ("yaml", "app/main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
+    assert keys_of(asked) == ("yaml", "main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
 
 
 def test_keys_of_what_has_no_base_name_is_a_key_as_it_is() -> None:

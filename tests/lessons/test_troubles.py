@@ -133,21 +133,13 @@ def test_troubles_a_nested_trouble_has_its_own_fix_and_is_a_step_of_the_outer() 
     assert [lesson.pattern for lesson in story.solved] == ["pip install failed", "ModuleNotFoundError"]
 
 
-def test_troubles_an_error_that_changed_leaves_the_older_all_changes_and_the_newer_those_since() -> None:
+def test_troubles_an_error_that_changed_leaves_the_older_the_changes_up_to_there_and_the_newer_those_since() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml").failed("python app.py", TYPE)
     story.edited("app.py", "1 + x", "1 + int(x)").ran("python app.py")
     assert story.fixes == [
-        "ran `pip install pyyaml`; edited app.py: `1 + x` -> `1 + int(x)`",
+        "pip install pyyaml",
         "edited app.py: `1 + x` -> `1 + int(x)`",
     ]
-
-
-def test_troubles_an_older_error_with_too_many_changes_is_given_up() -> None:
-    story = Story().failed("python app.py")
-    for number in range(5):
-        story.edited("app.py", f"a{number}", "b")
-    story.failed("python app.py", TYPE).edited("app.py", "1 + x", "1 + int(x)").ran("python app.py")
-    assert story.fixes == ["edited app.py: `1 + x` -> `1 + int(x)`"]
 
 
 def test_troubles_one_missing_module_after_another_has_each_its_own_fix() -> None:
@@ -166,7 +158,6 @@ def test_troubles_of_many_changes_the_last_five_stay() -> None:
     story = Story().failed("python app.py")
     for number in range(8):
         story.edited("app.py", f"old{number}", f"new{number}")
-    assert (len(story.troubles.open[0].steps), story.troubles.open[0].more) == (5, 3)
     [fix] = story.ran("python app.py").fixes
     assert fix == "; ".join(f"edited app.py: `old{n}` -> `new{n}`" for n in range(3, 8))
     assert story.solved[0].seqs == (2, 10, 12, 14, 16, 18, 20)

@@ -1,4 +1,4 @@
-"""What a family of errors is, and how it is read from a file of JSON lines."""
+"""Families of errors, and reading them from a file of JSON lines."""
 
 from __future__ import annotations
 
