@@ -154,7 +154,7 @@ def wiped_by_code(code: str) -> list[str]:
     """
     code = code if len(code) <= MAX_CODE else code[: MAX_CODE // 2] + "\n" + code[-MAX_CODE // 2 :]
     low = code.casefold()
-    return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code, low)][:8]
+    return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code)][:8]
 
 
 def _trees(code: str, low: str) -> Iterator[str]:

@@ -8,22 +8,29 @@ from growth import check_growth, spent
 from coherence.core.config import ForbiddenCall
 from coherence.policy.danger import (
     asking,
+    calls,
     classify,
     code,
     disclosure,
+    files,
     follow,
+    git,
+    protection,
     roots,
+    services,
     sql,
-    table_enforced,
-    table_things,
     things,
+    unread,
     wipes,
 )
 from coherence.policy.danger.classify import judge
 
 NAMED = [
     (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
-    for module in (asking, classify, disclosure, follow, roots, sql, table_enforced, table_things, things, wipes)
+    for module in (
+        *(asking, calls, classify, disclosure, files, follow, git, protection, roots, services, sql, things, unread),
+        wipes,
+    )
     for name, pattern in vars(module).items()
     if hasattr(pattern, "finditer") and name.isupper()
 ]
@@ -36,7 +43,7 @@ WHOLE = frozenset(
         "_ROOT",
         "_SYSTEM",
         "_BRANCHES",
-        "_ALL_BUCKET",
+        "_BUCKET",
         "_PART",
         "_CLUSTER",
         "_BELOW_ROOT",

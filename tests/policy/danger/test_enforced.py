@@ -12,7 +12,6 @@ from coherence.detect.detector import Observed
 from coherence.policy.danger.classify import judge
 from coherence.policy.danger.danger import DangerousCall, DangerousCommand
 from coherence.policy.danger.table import DEFAULT
-from coherence.policy.danger.table_enforced import ENFORCED
 from coherence.policy.danger.unasked import DangerDetector
 
 HARMFUL: list[tuple[str, str, dict[str, Any]]] = [
@@ -564,7 +563,7 @@ def test_enforced_is_stated_in_each_row_with_words_that_ask_for_it() -> None:
     rows = [row for row in DEFAULT if row.enforced]
     assert {"run-download", "force-push", "wipe-files", "wipe-sql", "send-secret"} <= {row.name for row in rows}
     assert all(row.asking is not None for row in rows if row.name not in ("fork-bomb", "unjudged"))
-    assert not any(row.weighs for row in ENFORCED)  # the sign of destruction keeps its values
+    assert [row.name for row in rows if row.weighs] == ["run-download"]  # the sign of destruction keeps its values
 
 
 def test_judge_a_table_without_enforced_rows_refuses_nothing() -> None:

@@ -1,0 +1,160 @@
+"""What protects or watches a system: commands and tools that switch it off, or open the system to everybody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.policy.danger.danger import Command, ToolUse
+from coherence.policy.danger.paths import is_secret
+from coherence.policy.danger.roots import is_disposable
+from coherence.policy.danger.things import DELETES, only_tells, parts
+
+_GUARDS = word_set(
+    "firewall firewalld advfirewall netfirewallprofile ufw nftables iptables ruleset antivirus defender windefend "
+    "mppreference antispyware realtimemonitoring clamav clamd sophos crowdstrike falcon sentinelone "
+    "auditd audit auditing auditpol eventlog wevtutil rsyslog syslog journald cloudtrail trail guardduty configservice "
+    "securityhub fail2ban sshguard crowdsec ossec wazuh osquery osqueryd snort suricata apparmor selinux bitlocker "
+    "computerrestore recoveryenabled enablelua mfa 2fa protection lock versioning encryption csrutil spctl "
+    "fdesetup socketfilterfw tmutil networkpolicy networkpolicies validatingwebhookconfiguration "
+    "validatingwebhookconfigurations podsecuritypolicy waf nsg ips ids edr siem shadowcopy shadows sinks backup "
+    "backups restic borgmatic snapper twofactor authenticator computerrestorepoint mpssvc "
+    "pointintimerecoveryenabled netfirewallrule wuauserv falco factor recorder timemachine alf livepatch pgaudit"
+)
+"""Names, in programs, services and operations, of what watches over something or can bring it back."""
+_OFF = DELETES | word_set(
+    "disable disabled stop off no false 0 suspend suspended deactivate mask unload flush reset clear cl uninstall "
+    "teardown shutdown exclusion kill pkill killall taskkill"
+)
+_PRODUCTS = word_set(
+    "falco wazuh falcon crowdstrike sophos sentinelone osquery auditd fail2ban clamav clamd crowdsec ossec "
+    "suricata snort livepatch tmutil"
+)
+"""Names of programs that watch a system."""
+_SAID = {"kubectl": 2, "oc": 2, "aws": 2, "gcloud": 4, "az": 4, "helm": 1, "docker": 1}
+"""Programs, and how many operands say what is done; names follow them."""
+_FORGES = ("gh", "glab")
+_EVERYBODY = lazy_regex(
+    r"allusers|allauthenticatedusers|public-read|system:anonymous|system:unauthenticated|administratoraccess"
+    r"|cluster-admin\b|roles/owner|(?<![\w.])0\.0\.0\.0/0|(?<![\w:])::/0|visibility[= ]public|principal\W{1,4}\*"
+    r"|source-address-prefixes \*|no-deletion-protection"
+    r"|no-disable-api-termination|--no-backup\b|retention-(?:in-)?days[= ][01]\b|backup-retention-period[= ]0\b",
+    re.IGNORECASE,
+)
+_GIVES = word_set("add create put attach authorize set ch edit update modify allow grant patch bind")
+_WEB_PORT = lazy_regex(r"(?<![\d.])(?:80|443|8080|8443)(?![\d.])")
+
+
+def _is_off(words: Iterable[str]) -> bool:
+    """Return whether words name something that protects, and that it is switched off."""
+    found = set(words)
+    return not _GUARDS.isdisjoint(found) and (
+        not _OFF.isdisjoint(found) or any(word.startswith(("disable", "exclusion")) for word in found)
+    )
+
+
+def unguards(command: Command) -> bool:
+    """Return whether a command switches off what protects or watches something, or opens it to everybody.
+
+    Examples
+    --------
+    >>> unguards(Command(program="systemctl", args=("stop", "auditd")))
+    True
+    >>> unguards(Command(program="systemctl", args=("stop", "nginx")))
+    False
+    """
+    program = command.program
+    args = tuple(arg for arg in command.args[:40] if len(arg) < 200)
+    text = " ".join(args)
+    if is_disposable(text) or only_tells(program, args):
+        return False
+    operands = [arg for arg in args if arg[:1] != "-"]
+    if program in _FORGES and operands[:1] not in (["api"], ["repo"]):
+        return False
+    said: Iterable[str] = args
+    if program in _SAID:
+        said = [*operands[: _SAID[program]], *(arg for arg in args if "=" in arg or arg.startswith("--disable"))]
+    words = {word for each in said if not each.startswith("--no") for word in parts(each)}
+    words |= _PRODUCTS.intersection(word for each in operands for word in parts(each))
+    if (program in _SAID or program in (*_FORGES, "gsutil")) and not _GIVES.isdisjoint(words):
+        open_to = _EVERYBODY.search(text)
+        if open_to is not None and (open_to[0][-2:] != "/0" or _WEB_PORT.search(text) is None):
+            return True
+    return _is_off(words.union(parts(program)))
+
+
+_WEAKENS = lazy_regex(
+    r"NOPASSWD|\bPermit(?:RootLogin|EmptyPasswords)[^\n]{0,20}\s(?:yes|without-password)\b"
+    r"|\bSELINUX=(?:disabled|permissive)\b|\bENABLED=no\b|^ALL\s*=|\btrust\b|\bssh-(?:rsa|ed25519) ",
+)
+_ITS_CONFIG = lazy_regex(
+    r"/etc/(?:sudoers|ssh/|selinux/|default/ufw|ufw/|pam\.d/|security/|audit/|postgresql/)|/root[/]\.ssh/authorized_keys"
+)
+_OPENS_SQL = lazy_regex(
+    r"\bALTER\s+(?:USER|ROLE)\s+\S{1,80}\s+(?:WITH\s+)?(?:SUPERUSER|BYPASSRLS)\b|\bDISABLE\s+ROW\s+LEVEL\s+SECURITY\b"
+    r"|\bGRANT\s+ALL\b[^;\n]{1,80}\sTO\s+PUBLIC\b|\bGRANT\s+ALL\b[^;\n]{0,40}\sON\s+\*\.\*\s+TO\b|\bPURGE\s+BINARY\s+LOGS\b"
+    r"|\bALTER\s+SYSTEM\s+SET\s+log_\w{1,30}|\bSET\s+GLOBAL\s+(?:general_log|log_bin)\s?=\s?(?:OFF|0)\b"
+    r"|\bDISABLE\s+TRIGGER\s+ALL\b",
+    re.IGNORECASE,
+)
+_AUDIT_LOG = lazy_regex(
+    r"/var/log/(?:audit(?:/\S{0,80})?|(?:auth|secure|syslog|messages|wtmp|btmp|lastlog|faillog|kern)(?:\.log)?(?:\.\d)?\*?)"
+)
+_OPEN_MODE = lazy_regex(r"[0-7]?[0-7]{2}[2367]|u\+s|4[0-7]{3}|[ago]*o[ago]*\+[rx]*w\w*|a\+\w*w\w*|\+\w*w\w*")
+_GUARDED = lazy_regex(
+    r"/etc/(?:shadow|gshadow|passwd|sudoers(?:\.d(?:/\S{0,80})?)?|ssh/\S{1,80})|/(?:usr/)?s?bin/\S{1,60}"
+)
+
+
+def weakens_sql(command: Command) -> bool:
+    """Return whether SQL of a client gives everybody rights or switches logs off."""
+    return _OPENS_SQL.search(" ".join(command.args)[:4_000] + command.stdin[:4_000]) is not None
+
+
+def weakens(command: Command) -> bool:
+    """Return whether a command writes a setting that lets everybody in, opens a guarded file or empties a log."""
+    program, operands = command.program, command.operands
+    if program == "chmod":
+        return _OPEN_MODE.fullmatch("".join(operands[:1])) is not None and any(
+            _GUARDED.fullmatch(path) is not None or is_secret(path) for path in operands[1:]
+        )
+    if program in ("truncate", "shred", "rm") or (command.writes and not command.appends):
+        return any(_AUDIT_LOG.fullmatch(path) is not None for path in (*operands, command.writes))
+    written = f"{command.text} {command.stdin[:500]}"
+    return _WEAKENS.search(written) is not None and _ITS_CONFIG.search(f"{command.writes} {command.text}") is not None
+
+
+_STATES = word_set("enabled enable active state status enforced protected on value setting action")
+_NO = word_set("false off disabled 0 no inactive disable")
+_FLAGS = _GUARDS | {"retention", "enforce", "required"}
+_CHANGES = DELETES | word_set(
+    "add create authorize open allow reset sql query put patch disable stop turn deactivate suspend set update "
+    "configure change toggle http request fetch"
+)
+_EVERYWHERE = ("0.0.0.0/0", "::/0", "public-read", "*")
+
+
+def call_unguards(call: ToolUse) -> bool:
+    """Return whether a tool switches off what protects or watches something, or opens it to everybody."""
+    actions = call.values(("action", "operation", "op", "command", "verb"))
+    words = set(call.words).union(*(parts(value) for value in actions if len(value) <= 60))
+    if _CHANGES.isdisjoint(words):
+        return False
+    if any(_OPENS_SQL.search(value[:4_000]) for value in call.values(("query", "sql", "statement", "statements"))):
+        return True
+    named = {part for value in call.values(("name", "service", "feature", "setting", "key")) for part in parts(value)}
+    if any(value.casefold() in ("put", "patch", "post") for value in call.values(("method", "http_method", "verb"))):
+        for value in call.values(("url", "uri", "endpoint", "path")):
+            named.update(parts(value.partition("://")[2].partition("/")[2]))
+    off = any(value.casefold() in _NO for value in call.values(_STATES))
+    for key, value in call.pairs[:200]:
+        if value.casefold() in _NO and not _FLAGS.isdisjoint(parts(key)):
+            named.update(parts(key))
+            off = True
+    if words & {"group", "firewall", "ingress", "acl"} and any(value in _EVERYWHERE for _, value in call.pairs):
+        return True
+    joined = map("".join, pairwise(call.words))
+    return _is_off({*words, *joined, *named, *(("off",) if off else ())})
