@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -15,7 +16,7 @@ from coherence.detect.directives import delegates
 from coherence.detect.fingerprints import name_words
 from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
-from coherence.policy.danger.asking import MAX_ORDERS, is_asked, orders_in
+from coherence.policy.danger.asking import MAX_ORDERS, acts_of, is_asked, orders_in
 from coherence.policy.danger.classify import judge
 from coherence.policy.danger.danger import UNJUDGED, Danger, Match, short
 from coherence.policy.danger.table import DEFAULT
@@ -154,6 +155,10 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         self.table = DEFAULT if table is None else table
         self.forbid = forbid
 
+    @cached_property
+    def _acts(self) -> frozenset[str]:
+        return acts_of(self.table)
+
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked for."""
         if observed.new_goal:
@@ -242,7 +247,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         data.asked = data.asked or not ASKING.isdisjoint(found.tokens)
         data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
         data.delegated = data.delegated or delegates(found.raw)
-        data.orders = [*data.orders, *orders_in(observed.text)][-MAX_ORDERS:]
+        data.orders = [*data.orders, *orders_in(observed.text, self._acts)][-MAX_ORDERS:]
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return what was destroyed without being asked for, and that the newest call is one that nobody wants."""

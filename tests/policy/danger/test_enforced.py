@@ -10,7 +10,7 @@ from coherence.core.events import Correction, Goal, Message, ToolCall
 from coherence.core.validation import to_json
 from coherence.detect.detector import Observed
 from coherence.policy.danger.classify import judge
-from coherence.policy.danger.danger import DangerousCall, DangerousCommand
+from coherence.policy.danger.danger import Asking, DangerousCall, DangerousCommand
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unasked import DangerDetector
 
@@ -607,3 +607,18 @@ def test_danger_detector_who_asks_for_exactly_that(event: Message | Correction, 
     assert (detector.asked_call(3, "Bash", b'{"command": "git push -f"}') == []) == asked
     detector.observe(Observed.of(Goal("write the docs"), 4, goal="clean up the commits"))
     assert detector.asked_call(5, "Bash", b'{"command": "git push -f"}') != []
+
+
+def test_danger_detector_a_row_of_ones_own_is_asked_for_in_its_own_words() -> None:
+    ship = DangerousCommand(
+        name="ship",
+        kind="deploy",
+        says="ships",
+        programs=("ship",),
+        enforced=True,
+        asking=Asking(acts="ship", things="release"),
+    )
+    detector = DangerDetector([ship])
+    assert detector.asked_call(1, "Bash", b'{"command": "ship"}') != []
+    detector.observe(Observed.of(Goal("Please ship the release."), 1))
+    assert detector.asked_call(2, "Bash", b'{"command": "ship"}') == []
