@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
@@ -19,64 +20,21 @@ MAX_NESTED = 20_000
 """Characters of a text that is read as JSON."""
 
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
-_RUN = frozenset(["run", "exec", "execute"])
-_RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
-_PROCESS = frozenset(["subprocess", "process", "spawn", "popen", "exec", "argv"])
-_WORD_KEYS = frozenset(["args", "arguments", "argv", "command", "cmd", "subcommand", "action", "flags", "options"])
-_SHELL_KEYS = frozenset(
-    [
-        "command",
-        "commands",
-        "cmd",
-        "cmds",
-        "bash",
-        "shell",
-        "shell_command",
-        "shellcommand",
-        "cmdline",
-        "command_line",
-        "commandline",
-        "argv",
-    ]
+_SHELL_TOOL = word_set("bash sh zsh shell terminal powershell pwsh cmd console ssh")
+_RUN = word_set("run exec execute")
+_RUN_WHAT = word_set("command commands cmd script in process")
+_PROCESS = word_set("subprocess process spawn popen exec argv")
+_WORD_KEYS = word_set("args arguments argv command cmd subcommand action flags options")
+_SHELL_KEYS = word_set(
+    "command commands cmd cmds bash shell shell_command shellcommand cmdline command_line commandline argv"
 )
 _SCRIPT_KEYS = frozenset({"script", "code"})
 _LANGUAGE_KEYS = ("language", "lang", "interpreter", "runtime", "kernel")
-_TALK_KEYS = frozenset(
-    [
-        "description",
-        "reason",
-        "explanation",
-        "cwd",
-        "workdir",
-        "working_directory",
-        "timeout",
-        "id",
-        "session",
-        "session_id",
-        "thought",
-        "title",
-        "env",
-        "comment",
-        "message",
-    ]
+_TALK_KEYS = word_set(
+    "description reason explanation cwd workdir working_directory timeout id session session_id thought title env "
+    "comment message"
 )
-_CODE_TOOL = frozenset(
-    [
-        "python",
-        "ipython",
-        "jupyter",
-        "notebook",
-        "node",
-        "javascript",
-        "js",
-        "repl",
-        "interpreter",
-        "ruby",
-        "typescript",
-        "sql",
-    ]
-)
+_CODE_TOOL = word_set("python ipython jupyter notebook node javascript js repl interpreter ruby typescript sql")
 _RUNS_CODE = _CODE_TOOL - {"sql"}
 _LOOKS_LIKE_CODE = lazy_regex(
     r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
@@ -175,34 +133,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     return found
 
 
-PROGRAMS = frozenset(
-    [
-        "git",
-        "docker",
-        "podman",
-        "kubectl",
-        "oc",
-        "helm",
-        "terraform",
-        "tofu",
-        "pulumi",
-        "aws",
-        "gcloud",
-        "az",
-        "gh",
-        "glab",
-        "psql",
-        "mysql",
-        "redis",
-        "mongosh",
-        "rm",
-        "dd",
-        "curl",
-        "heroku",
-        "npm",
-        "restic",
-        "velero",
-    ]
+PROGRAMS = word_set(
+    "git docker podman kubectl oc helm terraform tofu pulumi aws gcloud az gh glab psql mysql redis mongosh rm dd "
+    "curl heroku npm restic velero"
 )
 """Programs after which tools are named that take the program's own words."""
 

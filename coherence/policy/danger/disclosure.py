@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact
+from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.paths import is_secret
 
@@ -21,84 +22,24 @@ _SENDERS = (
 SENDERS = tuple(_SENDERS.split())
 """Programs that send something to an address."""
 
-_HTTP = frozenset(
-    ["curl", "wget", "http", "https", "xh", "httpie", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"]
+_HTTP = word_set("curl wget http https xh httpie iwr irm invoke-webrequest invoke-restmethod")
+_COPIERS = word_set("scp rsync sftp lftp croc wormhole ipfs magic-wormhole pastebinit")
+_STORES = word_set("aws gsutil gcloud s3cmd rclone az mc s5cmd azcopy b2")
+_STORING = word_set("cp mv sync put copy copyto move upload put-object rsync upload-file rcat publish send-email")
+_RESOLVERS = word_set("dig nslookup host ping")
+_MAILERS = word_set("mail mailx mutt sendmail swaks msmtp ssmtp")
+_BODY = word_set(
+    "-d --data --data-raw --data-binary --data-urlencode --data-ascii -F --form --form-string -T --upload-file --json "
+    "--url-query --post-data --post-file --body-file --body-data -Body -InFile -Form"
 )
-_COPIERS = frozenset(["scp", "rsync", "sftp", "lftp", "croc", "wormhole", "ipfs", "magic-wormhole", "pastebinit"])
-_STORES = frozenset(["aws", "gsutil", "gcloud", "s3cmd", "rclone", "az", "mc", "s5cmd", "azcopy", "b2"])
-_STORING = frozenset(
-    [
-        "cp",
-        "mv",
-        "sync",
-        "put",
-        "copy",
-        "copyto",
-        "move",
-        "upload",
-        "put-object",
-        "rsync",
-        "upload-file",
-        "rcat",
-        "publish",
-        "send-email",
-    ]
-)
-_RESOLVERS = frozenset(["dig", "nslookup", "host", "ping"])
-_MAILERS = frozenset(["mail", "mailx", "mutt", "sendmail", "swaks", "msmtp", "ssmtp"])
-_BODY = frozenset(
-    [
-        "-d",
-        "--data",
-        "--data-raw",
-        "--data-binary",
-        "--data-urlencode",
-        "--data-ascii",
-        "-F",
-        "--form",
-        "--form-string",
-        "-T",
-        "--upload-file",
-        "--json",
-        "--url-query",
-        "--post-data",
-        "--post-file",
-        "--body-file",
-        "--body-data",
-        "-Body",
-        "-InFile",
-        "-Form",
-    ]
-)
-_IDENTITY = frozenset(
-    [
-        "-i",
-        "-e",
-        "-H",
-        "--header",
-        "-u",
-        "--user",
-        "-E",
-        "--cert",
-        "--key",
-        "--cacert",
-        "-K",
-        "--config",
-        "-b",
-        "--cookie",
-        "--netrc-file",
-        "--rsh",
-        "-o",
-        "-F",
-        "--env-file",
-        "--token",
-        "--profile",
-    ]
+_IDENTITY = word_set(
+    "-i -e -H --header -u --user -E --cert --key --cacert -K --config -b --cookie --netrc-file --rsh -o -F --env-file "
+    "--token --profile"
 )
 _SECRET_FOLDER = lazy_regex(
     r"(?:^|/)\.(?:ssh|aws|gnupg|kube|docker|azure|password-store|config/gcloud)(?:/(?!.*\.pub$)\S{0,80})?/?$"
 )
-_SYSTEM_SECRET = frozenset(["/etc/shadow", "/etc/gshadow", "/etc/sudoers"])
+_SYSTEM_SECRET = word_set("/etc/shadow /etc/gshadow /etc/sudoers")
 _WORDS = lazy_regex(r"[^\s\"'`()<>|;&=,@{}\[\]]+")
 _DUMPS = lazy_regex(
     r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
@@ -120,7 +61,7 @@ _SIGNS_IN = lazy_regex(
     re.IGNORECASE,
 )
 _MARKER = lazy_regex(r"\[redacted:([a-z0-9-]+)\]")
-_SOFT = frozenset(["password", "auth", "cookie", "secret", "token"])
+_SOFT = word_set("password auth cookie secret token")
 """Kinds of secrets that are told by the words before them alone: a service of one's own is told them by right."""
 
 _TOLD = lazy_regex(
@@ -438,49 +379,13 @@ def _names_read_secret(code: str) -> bool:
     return False
 
 
-_SENDING = frozenset(
-    [
-        "send",
-        "post",
-        "email",
-        "mail",
-        "gmail",
-        "upload",
-        "share",
-        "publish",
-        "message",
-        "reply",
-        "tweet",
-        "forward",
-        "http",
-        "request",
-        "webhook",
-        "notify",
-        "sms",
-        "navigate",
-        "browse",
-        "browser",
-        "visit",
-        "slack",
-        "discord",
-        "telegram",
-        "gist",
-        "paste",
-        "pastebin",
-        "comment",
-        "issue",
-        "webpage",
-        "fetch",
-        "put",
-        "transfer",
-        "submit",
-        "chat",
-        "dm",
-        "whatsapp",
-    ]
+_SENDING = word_set(
+    "send post email mail gmail upload share publish message reply tweet forward http request webhook notify sms "
+    "navigate browse browser visit slack discord telegram gist paste pastebin comment issue webpage fetch put "
+    "transfer submit chat dm whatsapp"
 )
-_TALKS = frozenset(["message", "email", "mail", "slack", "webhook", "tweet", "comment", "chat", "discord", "telegram"])
-_ONLY_READS = frozenset(["get", "read", "list", "search", "find", "show", "view", "count", "draft"])
+_TALKS = word_set("message email mail slack webhook tweet comment chat discord telegram")
+_ONLY_READS = word_set("get read list search find show view count draft")
 _PROVES = (
     "authorization",
     "auth",
@@ -496,34 +401,9 @@ _PROVES = (
     "key",
     "secret",
 )
-_FILES = frozenset(
-    [
-        "path",
-        "file",
-        "files",
-        "filename",
-        "file_path",
-        "filepath",
-        "attachment",
-        "attachments",
-        "source",
-        "src",
-        "local_path",
-        "upload",
-        "document",
-        "media",
-        "localpath",
-        "file_name",
-        "attach",
-        "attachment_path",
-        "attachment_paths",
-        "file_paths",
-        "paths",
-        "body_file",
-        "local_file",
-        "input",
-        "from",
-    ]
+_FILES = word_set(
+    "path file files filename file_path filepath attachment attachments source src local_path upload document media "
+    "localpath file_name attach attachment_path attachment_paths file_paths paths body_file local_file input from"
 )
 
 

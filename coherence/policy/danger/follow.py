@@ -9,25 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.policy.danger.code import INTERPRETERS
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.disclosure import SENDERS, names_secret
 from coherence.policy.danger.unwrap import SHELLS
 
-_DOWNLOADERS = frozenset(
-    {
-        "curl",
-        "wget",
-        "iwr",
-        "invoke-webrequest",
-        "aria2c",
-        "fetch",
-        "http",
-        "certutil",
-        "bitsadmin",
-        "start-bitstransfer",
-    }
-)
+_DOWNLOADERS = word_set("curl wget iwr invoke-webrequest aria2c fetch http certutil bitsadmin start-bitstransfer")
 _COPIERS = frozenset(
     {
         "cp",
@@ -50,25 +38,7 @@ _COPIERS = frozenset(
     }
     | {"install", "env", "printenv", "split", "jq", "sed", "awk", "grep", "dd"}
 )
-_IN_FOLDER = frozenset(
-    [
-        "rm",
-        "find",
-        "fd",
-        "mv",
-        "shred",
-        "rimraf",
-        "ri",
-        "rd",
-        "del",
-        "remove-item",
-        "terraform",
-        "tofu",
-        "terragrunt",
-        "pulumi",
-        "cdk",
-    ]
-)
+_IN_FOLDER = word_set("rm find fd mv shred rimraf ri rd del remove-item terraform tofu terragrunt pulumi cdk")
 MAX_FILES = 32
 MAX_COPIES = 200
 
@@ -214,7 +184,7 @@ def _base(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-_FROM_AFAR = frozenset({"mshta", "msiexec", "regsvr32", "wscript", "cscript"})
+_FROM_AFAR = word_set("mshta msiexec regsvr32 wscript cscript")
 """Programs that run what stands at an address."""
 _TO_FILE = {"wget": "O"}
 
@@ -245,7 +215,7 @@ def _saved(command: Command) -> Iterator[str]:
         yield from (_base(arg.partition("?")[0]) for arg in args if "://" in arg)
 
 
-_CLIENTS = frozenset({"psql", "mysql", "mariadb", "sqlite3", "cqlsh", "mongosh", "mongo", "clickhouse-client"})
+_CLIENTS = word_set("psql mysql mariadb sqlite3 cqlsh mongosh mongo clickhouse-client")
 
 
 def _fed(command: Command, files: Mapping[str, str]) -> str:
