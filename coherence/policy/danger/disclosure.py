@@ -283,8 +283,8 @@ def _names_file(code: str) -> bool:
 
 _SENDING = word_set(
     "send post email mail gmail upload share publish message reply tweet forward http request webhook notify sms "
-    "navigate browse browser visit slack discord telegram gist paste pastebin comment issue webpage fetch put transfer submit "
-    "chat dm whatsapp"
+    "navigate browse browser visit slack discord telegram gist paste pastebin comment issue webpage fetch put "
+    "transfer submit chat dm whatsapp"
 )
 _TALKS = word_set("message email mail slack webhook tweet comment chat discord telegram")
 _ONLY_READS = word_set("get read list search find show view count draft")
