@@ -1,4 +1,4 @@
-"""Which row of the table, if any, a tool call meets."""
+"""The rows of the table that a tool call meets."""
 
 from __future__ import annotations
 
@@ -128,27 +128,18 @@ class _Index:
         self._calls = [row for row in table if isinstance(row, DangerousCall)]
         self._asked_if_plain = [row for row in self._calls if row.weighs]
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
-        self._named = frozenset(name for row in self._rows for name in row.programs)
-        self._of: dict[tuple[str, bool], list[DangerousCommand]] = {}
-        self._free = {
-            odd: [row for row in self._rows if not row.programs and _looks(row, odd)] for odd in (True, False)
-        }
         self._enforces = any(row.enforced for row in self._rows)
-        self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
+        self._of_any = [row for row in self._rows if not row.programs]
+        names = {name for row in self._rows for name in row.programs}
+        self._beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
+        self._of: dict[str, list[DangerousCommand] | None] = dict.fromkeys(names)
 
     def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
         first: Match | None = None
         enforced: list[Match] = []
         for command in commands:
-            odd = (
-                bool(command.writes)
-                or command.fetched
-                or command.cut
-                or not command.program
-                or (not command.args and command.stdin != "")
-            )
             weighs = first is None and not command.indirect
-            for row in self._about(command.program, odd=odd):
+            for row in self._about(command.program):
                 wanted = weighs and first is None and row.weighs
                 if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
@@ -161,13 +152,13 @@ class _Index:
                 break
         return first, enforced
 
-    def _about(self, program: str, *, odd: bool) -> list[DangerousCommand]:
-        if program not in self._named:
+    def _about(self, program: str) -> list[DangerousCommand]:
+        if program not in self._of:
             begins = program.startswith(self._beginnings)
-            return [row for row in self._rows if row.about(program)] if begins else self._free[odd]
-        if (program, odd) not in self._of:  # found when it is first asked for: an agent uses few of all programs
-            self._of[program, odd] = [row for row in self._rows if row.about(program) and _looks(row, odd)]
-        return self._of[program, odd]
+            return [row for row in self._rows if row.about(program)] if begins else self._of_any
+        if (rows := self._of[program]) is None:  # found when first asked for: an agent uses few of all programs
+            rows = self._of[program] = [row for row in self._rows if row.about(program)]
+        return rows
 
     def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
         call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
@@ -189,11 +180,6 @@ class _Index:
                 if row.enforced:
                     enforced.append(found)
         return first, enforced
-
-
-def _looks(row: DangerousCommand, odd: bool) -> bool:
-    """Return whether a row looks at a command; what is about any program and weighs nothing, at odd ones alone."""
-    return odd or bool(row.programs) or row.weighs
 
 
 def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
