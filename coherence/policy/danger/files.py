@@ -183,12 +183,6 @@ def system_modes(command: Command) -> Iterator[str]:
         yield from filter(is_system, command.operands[1:])
 
 
-def thrown_away(command: Command) -> Iterator[str]:
-    """Yield the paths that ``mv`` moves to ``/dev/null``."""
-    if command.operands[-1:] == ("/dev/null",):
-        yield from (path for path in command.operands[:-1] if holds_everything(path, command.folder))
-
-
 def storage(command: Command) -> Iterator[str]:
     """Yield the volume or the backups that a command of a storage system deletes."""
     destroys = command.operands[:1] in (("destroy",), ("delete",)) and not any("@" in word for word in command.operands)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command, ToolUse
-from coherence.policy.danger.paths import is_secret
 from coherence.policy.danger.roots import is_disposable
 from coherence.policy.danger.things import DELETES, only_tells, parts
 
@@ -86,47 +85,6 @@ def unguards(command: Command) -> bool:
     return _is_off(words.union(parts(program)))
 
 
-_WEAKENS = lazy_regex(
-    r"NOPASSWD|\bPermit(?:RootLogin|EmptyPasswords)[^\n]{0,20}\s(?:yes|without-password)\b"
-    r"|\bSELINUX=(?:disabled|permissive)\b|\bENABLED=no\b|^ALL\s*=|\btrust\b|\bssh-(?:rsa|ed25519) ",
-)
-_ITS_CONFIG = lazy_regex(
-    r"/etc/(?:sudoers|ssh/|selinux/|default/ufw|ufw/|pam\.d/|security/|audit/|postgresql/)|/root[/]\.ssh/authorized_keys"
-)
-_OPENS_SQL = lazy_regex(
-    r"\bALTER\s+(?:USER|ROLE)\s+\S{1,80}\s+(?:WITH\s+)?(?:SUPERUSER|BYPASSRLS)\b|\bDISABLE\s+ROW\s+LEVEL\s+SECURITY\b"
-    r"|\bGRANT\s+ALL\b[^;\n]{1,80}\sTO\s+PUBLIC\b|\bGRANT\s+ALL\b[^;\n]{0,40}\sON\s+\*\.\*\s+TO\b|\bPURGE\s+BINARY\s+LOGS\b"
-    r"|\bALTER\s+SYSTEM\s+SET\s+log_\w{1,30}|\bSET\s+GLOBAL\s+(?:general_log|log_bin)\s?=\s?(?:OFF|0)\b"
-    r"|\bDISABLE\s+TRIGGER\s+ALL\b",
-    re.IGNORECASE,
-)
-_AUDIT_LOG = lazy_regex(
-    r"/var/log/(?:audit(?:/\S{0,80})?|(?:auth|secure|syslog|messages|wtmp|btmp|lastlog|faillog|kern)(?:\.log)?(?:\.\d)?\*?)"
-)
-_OPEN_MODE = lazy_regex(r"[0-7]?[0-7]{2}[2367]|u\+s|4[0-7]{3}|[ago]*o[ago]*\+[rx]*w\w*|a\+\w*w\w*|\+\w*w\w*")
-_GUARDED = lazy_regex(
-    r"/etc/(?:shadow|gshadow|passwd|sudoers(?:\.d(?:/\S{0,80})?)?|ssh/\S{1,80})|/(?:usr/)?s?bin/\S{1,60}"
-)
-
-
-def weakens_sql(command: Command) -> bool:
-    """Return whether SQL of a client gives everybody rights or switches logs off."""
-    return _OPENS_SQL.search(" ".join(command.args)[:4_000] + command.stdin[:4_000]) is not None
-
-
-def weakens(command: Command) -> bool:
-    """Return whether a command writes a setting that lets everybody in, opens a guarded file or empties a log."""
-    program, operands = command.program, command.operands
-    if program == "chmod":
-        return _OPEN_MODE.fullmatch("".join(operands[:1])) is not None and any(
-            _GUARDED.fullmatch(path) is not None or is_secret(path) for path in operands[1:]
-        )
-    if program in ("truncate", "shred", "rm") or (command.writes and not command.appends):
-        return any(_AUDIT_LOG.fullmatch(path) is not None for path in (*operands, command.writes))
-    written = f"{command.text} {command.stdin[:500]}"
-    return _WEAKENS.search(written) is not None and _ITS_CONFIG.search(f"{command.writes} {command.text}") is not None
-
-
 _STATES = word_set("enabled enable active state status enforced protected on value setting action")
 _NO = word_set("false off disabled 0 no inactive disable")
 _FLAGS = _GUARDS | {"retention", "enforce", "required"}
@@ -143,8 +101,6 @@ def call_unguards(call: ToolUse) -> bool:
     words = set(call.words).union(*(parts(value) for value in actions if len(value) <= 60))
     if _CHANGES.isdisjoint(words):
         return False
-    if any(_OPENS_SQL.search(value[:4_000]) for value in call.values(("query", "sql", "statement", "statements"))):
-        return True
     named = {part for value in call.values(("name", "service", "feature", "setting", "key")) for part in parts(value)}
     if any(value.casefold() in ("put", "patch", "post") for value in call.values(("method", "http_method", "verb"))):
         for value in call.values(("url", "uri", "endpoint", "path")):

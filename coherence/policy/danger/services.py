@@ -181,12 +181,6 @@ def takes_down(command: Command) -> bool:
     return "down" in command.operands[:4] and not command.flags.isdisjoint(("-v", "--volumes", "--rmi"))
 
 
-def removes_composed(command: Command) -> bool:
-    """Return whether Compose removes containers."""
-    composes = command.program.endswith("-compose") or command.lead.startswith("compose ")
-    return composes and "rm" in command.operands[:3]
-
-
 def volumes(command: Command) -> Iterator[str]:
     """Yield the stored data of containers that is deleted; ``?`` for all of it."""
     text, lead = " ".join(command.args), command.lead

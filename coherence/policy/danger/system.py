@@ -31,11 +31,6 @@ def stops(command: Command) -> bool:
     return "stop" in command.operands[1:2]
 
 
-def uninstalls(command: Command) -> bool:
-    """Return whether ``python -m pip`` uninstalls something."""
-    return command.args[:3] == ("-m", "pip", "uninstall")
-
-
 def code_destroys(command: Command) -> bool:
     """Return whether an interpreter is given code that deletes."""
     return destroys(code_of(command))

@@ -58,13 +58,10 @@ def _asking(row: dict[str, Any], words: dict[str, str]) -> Asking:
 
 
 def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:
-    """Yield the words of a text: ``@name`` stands for those under ``words``, ``@module.NAME`` for those of code.
-
-    ``>`` stands for a redirection, which has no program.
-    """
+    """Yield the words of a text: ``@name`` stands for those under ``words``, ``@module.NAME`` for those of code."""
     for word in text.split():
         if word[0] != "@":
-            yield word.strip(">")
+            yield word
         elif "." in word:
             yield from sorted(_named(word[1:]))
         else:

@@ -50,11 +50,6 @@ def is_cut(command: Command) -> bool:
     return command.cut
 
 
-def is_encoded(command: Command) -> bool:
-    """Return whether PowerShell is given encoded text."""
-    return any(flag.lower() in ("-encodedcommand", "-enc", "-ec") for flag in command.flags)
-
-
 def is_answered(command: Command) -> bool:
     """Return whether ``yes`` answers every question of a program."""
     return command.fed_by == "yes" and bool(command.program) and command.program not in _READERS
