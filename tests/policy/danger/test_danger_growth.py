@@ -1,4 +1,4 @@
-"""What judges a call takes time in proportion to its text, on hostile shapes too."""
+"""Judging a call takes time in proportion to its text, on hostile shapes too."""
 
 from __future__ import annotations
 

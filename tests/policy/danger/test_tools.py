@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from coherence.policy.danger import calls, files, services, system, table
 from coherence.policy.danger.arguments import words_of
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import DangerousCall, DangerousCommand
@@ -123,6 +126,17 @@ def test_tools_every_row_has_its_own_name_and_says_what_happens() -> None:
     names = [row.name for row in DEFAULT]
     assert len(set(names)) == len(names)
     assert all(row.kind and row.says for row in DEFAULT)
+
+
+def test_default_names_every_public_check_of_a_module_that_holds_checks() -> None:
+    data = (Path(table.__file__).parent / "dangers.toml").read_text("utf-8")
+    checks = [
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for module in (calls, files, services, system)
+        for name, value in vars(module).items()
+        if isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
+    ]
+    assert [name for name in checks if f"'{name}'" not in data] == []
 
 
 def test_tools_wrong_arguments_of_a_user_are_refused() -> None:
