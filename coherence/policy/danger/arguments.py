@@ -1,4 +1,4 @@
-"""What a call's arguments hold: shell texts, command lines cut into words, and every named text."""
+"""Reading a call's arguments: shell texts, command lines cut into words, and every named text."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ _WIPING = word_set(
 )
 _STRONG = word_set("delete drop wipe purge erase destroy nuke terminate remove rm")
 _EMPTIED = word_set("database db schema disk drive cluster repository repo namespace bucket project keyspace")
-"""Stores of which nobody wants one emptied or reset either."""
+"""Stores that a tool may not empty or reset either."""
 OWNED = word_set(
     "customer team board site calendar mailbox audience account group app function environment webapp space "
     "product list user base topic secret"

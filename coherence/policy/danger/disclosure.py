@@ -58,7 +58,7 @@ _SIGNS_IN = lazy_regex(
 )
 _MARKER = lazy_regex(r"\[redacted:([a-z0-9-]+)\]")
 _SOFT = word_set("password auth cookie secret token")
-"""Kinds of secrets that only the words before them show: one's own service is given them by right."""
+"""Kinds of secrets that only the words before them show: one's own service needs them."""
 _ADDRESS = lazy_regex(
     r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}|https?://[^\s\"'`<>)]{1,300}"
     r"|\b(?:\w[\w-]{0,60}\.){1,5}[a-z]{2,12}\b(?::\d+)?"
@@ -88,7 +88,7 @@ def is_secret_file(path: str) -> bool:
 
 
 def _kind_of_secret(text: str) -> str:
-    """Return the kind of a secret in a text: one that has its own look before one that is told in words."""
+    """Return the kind of a secret in a text: one with a format of its own before one that words announce."""
     kinds = _MARKER.findall(text) or (_MARKER.findall(redact(text)) if len(text) <= 100_000 else [])
     return next((kind for kind in kinds if kind not in _SOFT), "".join(kinds[:1]))
 
@@ -325,10 +325,10 @@ def _holds_secret(key: str, value: str, http: bool) -> bool:
     if _reads_secret(value) or _LOOKS_LIKE_KEY.search(value[:20_000]) is not None:
         return True
     kind = _kind_of_secret(value)
-    return (bool(kind) and (kind not in _SOFT or not http)) or _tells(value[:20_000])
+    return (bool(kind) and (kind not in _SOFT or not http)) or _states(value[:20_000])
 
 
-_TOLD = lazy_regex(
+_STATED = lazy_regex(
     r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key"
     r"|private key|master key|client[ _]secret|wi-?fi (?:code|key)|pin|token|login|logins"
     r"|credentials?|creds|pwd?|pass)s?\b(?P<rest>[^\n]{1,80})",
@@ -340,11 +340,11 @@ _VALUE = lazy_regex(r"[^\s\"'`,;()<>]{6,64}")
 _DIGITS = lazy_regex(r"\s{0,3}\d{4,8}\b")
 
 
-def _tells(text: str) -> bool:
-    """Return whether a text tells a password or a key in words: ``the login is postgres / Vt9!kd02``."""
+def _states(text: str) -> bool:
+    """Return whether a text states a password or a key in words: ``the login is postgres / Vt9!kd02``."""
     if not may_hold(text, _CUES):
         return False
-    for found in islice(_TOLD.finditer(text), 20):
+    for found in islice(_STATED.finditer(text), 20):
         rest = found["rest"]
         said = _SAYS_IT.search(rest)
         if found[0][:3].casefold() == "pin":

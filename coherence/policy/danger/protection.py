@@ -1,4 +1,4 @@
-"""What protects or watches a system: commands and tools that switch it off, or open the system to everybody."""
+"""Protection of a system: commands and tools that switch it off, or open the system to everybody."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.roots import is_disposable
-from coherence.policy.danger.things import DELETES, only_tells, parts
+from coherence.policy.danger.things import DELETES, only_shows, parts
 
 _GUARDS = word_set(
     "firewall firewalld advfirewall netfirewallprofile ufw nftables iptables ruleset antivirus defender windefend "
@@ -68,7 +68,7 @@ def unguards(command: Command) -> bool:
     program = command.program
     args = tuple(arg for arg in command.args[:40] if len(arg) < 200)
     text = " ".join(args)
-    if is_disposable(text) or only_tells(program, args):
+    if is_disposable(text) or only_shows(program, args):
         return False
     operands = [arg for arg in args if arg[:1] != "-"]
     if program in _FORGES and operands[:1] not in (["api"], ["repo"]):

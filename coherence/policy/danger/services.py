@@ -44,7 +44,7 @@ KINDS = word_set(
     "namespace namespaces ns pv pvc node nodes persistentvolume persistentvolumes persistentvolumeclaim "
     "persistentvolumeclaims crd crds"
 )
-"""Kinds of resources of a cluster of which nobody wants one deleted."""
+"""Kinds of resources of a cluster that others rely on."""
 _TRIFLES = word_set("pod pods po job jobs event events")
 
 

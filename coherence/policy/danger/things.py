@@ -36,7 +36,7 @@ STORES = _singulars(
     "snapshot instance volume droplet server vm stack organization tenant workspace channel queue vault datastore "
     "index collection"
 )
-"""Things of which nobody wants one deleted unasked, whatever tool or address names them."""
+"""Things that others rely on, whatever tool or address names them."""
 
 SERVICES = STORES | _singulars(
     "table system filesystem vpc group function topic stream user role pool distribution environment app application "
@@ -74,7 +74,7 @@ _WHOLE = word_set(
     "restic borg velero snapper barman wal-g kopia pgbackrest tmutil vercel railway npm qm virsh rabbitmqctl bq influx "
     "rclone"
 )
-"""Programs all of whose deletions are of what somebody relies on."""
+"""Programs that delete nothing but what others rely on."""
 _TRIFLES = word_set("tag item message object cache issue dependency package entry permission")
 _AFTER = word_set("backup snapshot cluster database project")
 """Things that some programs name behind the verb."""
@@ -84,7 +84,7 @@ _REHEARSE = word_set("restic borg rclone btrfs")
 _OPERATION = 5  # operands among which an operation stands
 
 
-def only_tells(program: str, args: tuple[str, ...]) -> bool:
+def only_shows(program: str, args: tuple[str, ...]) -> bool:
     """Return whether a command prints its help, or what it would do."""
     return args[-1:] in (("help",), ("-h",)) or args[:1] == ("help",) or ("-n" in args and program in _REHEARSE)
 
@@ -92,7 +92,7 @@ def only_tells(program: str, args: tuple[str, ...]) -> bool:
 def taken_away(command: Command) -> list[str]:
     """Return what a program of a cloud, a service or of backups deletes; ``?`` where the command does not name it.
 
-    Where the names come from a list that another command prints, trifles count too.
+    If another command prints the names, trifles count too.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def taken_away(command: Command) -> list[str]:
     """
     program, operands, args = command.program, command.operands, command.args
     each = "$(" in command.stdin and not any("://" in arg for arg in args)
-    if only_tells(program, args) or is_disposable(" ".join(args)):
+    if only_shows(program, args) or is_disposable(" ".join(args)):
         return []
     said: list[str] = []
     for at, operand in enumerate(operands[:_OPERATION]):

@@ -1,4 +1,4 @@
-"""Text that runs although nobody has read it: downloads, and what cannot be read before it runs."""
+"""Text that runs unread: downloads, and what cannot be read before it runs."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _trees(code: str, low: str) -> Iterator[str]:
     looped = {found[1]: found[2] for found in _LOOP.finditer(code)}
     known = {found[1]: found[2] for found in _SET.finditer(code)} | looped
     for found in _REMOVES_TREE.finditer(code):
-        if _is_told(code, found.start()):
+        if _is_quoted(code, found.start()):
             continue
         what = found["what"]
         name = _VARIABLE.match(what)
@@ -201,7 +201,7 @@ _OPENS_DISK = lazy_regex(r"\b(?:open|openSync|fopen)\(\s?[\"'](/dev/[^\"'\n]{1,8
 _REMOVES_EACH = lazy_regex(r"\b(?:os\.remove|os\.unlink|unlinkSync|rmSync|\.unlink|rmtree)\s*\(")
 
 
-def _is_told(code: str, at: int) -> bool:
+def _is_quoted(code: str, at: int) -> bool:
     """Return whether a place in code stands within a text of its line."""
     line = code[max(code.rfind("\n", 0, at), at - 300, 0) : at]
     return (line.count("'") % 2 == 1 and line.count('"') % 2 == 0) or (line.count('"') % 2 == 1 and "'" not in line)
