@@ -7,19 +7,15 @@ from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.policy.danger.arguments import is_shell, runs_code
-from coherence.policy.danger.code import destroys
+from coherence.policy.danger.arguments import is_shell
 from coherence.policy.danger.danger import Command, ToolUse
-from coherence.policy.danger.disclosure import code_sends_secret
 from coherence.policy.danger.git import shared_branch
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.roots import holds_everything, is_disposable
 from coherence.policy.danger.services import EMPTIES_MONGO, KINDS, cluster
 from coherence.policy.danger.sql import destroys_data
 from coherence.policy.danger.things import COLLECTIONS, STORES, parts, singular, wiped_over_http, wipes_by_query
-from coherence.policy.danger.unread import executes_download, hosts_in_code
-from coherence.policy.danger.unwrap import POWERSHELLS
-from coherence.policy.danger.wipes import wiped_by_code, wiped_by_sql
+from coherence.policy.danger.wipes import wiped_by_sql
 
 _DESTROYS = word_set(
     "delete remove destroy purge wipe erase kill terminate revoke uninstall unpublish unlink rmdir rm rmtree "
@@ -95,11 +91,6 @@ def patch_destroys(call: ToolUse) -> bool:
 def sql_destroys(call: ToolUse) -> bool:
     """Return whether a tool is given SQL that destroys data."""
     return any(map(destroys_data, call.values(("query", "sql", "statement", "statements", "queries"))))
-
-
-def code_destroys(call: ToolUse) -> bool:
-    """Return whether a tool is given code that deletes."""
-    return any(map(destroys, call.values(("code", "script", "source", "python", "javascript", "js"))))
 
 
 _WIPING = word_set(
@@ -228,41 +219,11 @@ def changed_data(call: ToolUse) -> list[str]:
     return wiped_data(call, changes=True)
 
 
-_CODE_KEYS = word_set("code script source python javascript js input program snippet cell new_source expression")
-_CODE_TOOL_KEYS = _CODE_KEYS | {"", "command", "cmd", "text", "content"}
 _WRITES_CODE = word_set("write create edit save str replace update append patch insert view")
 
 
 def _writes_code(call: ToolUse) -> bool:
     return not _WRITES_CODE.isdisjoint(call.words)
-
-
-def _codes(call: ToolUse) -> list[str]:
-    """Return the code that a tool runs."""
-    if _writes_code(call):
-        return []
-    runs = runs_code(call.words) or "code" in call.words or not POWERSHELLS.isdisjoint(call.words)
-    return list(call.values(_CODE_TOOL_KEYS if runs else _CODE_KEYS))
-
-
-def code_wipes(call: ToolUse) -> list[str]:
-    """Return what the code that a tool runs wipes whole."""
-    return [name for code in _codes(call) for name in wiped_by_code(code)]
-
-
-def code_executes_download(call: ToolUse) -> bool:
-    """Return whether the code that a tool runs executes what it downloads."""
-    return any(map(executes_download, _codes(call)))
-
-
-def code_sends(call: ToolUse) -> bool:
-    """Return whether the code that a tool runs sends credentials away."""
-    return any(map(code_sends_secret, _codes(call)))
-
-
-def code_hosts(call: ToolUse) -> list[str]:
-    """Return the addresses in the code that a tool runs."""
-    return hosts_in_code(_codes(call))
 
 
 def shared_branches(call: ToolUse) -> list[str]:

@@ -12,8 +12,9 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
+from coherence.core.words import word_set
 from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
-from coherence.policy.danger.code import scripts_in
+from coherence.policy.danger.code import GIVEN_CODE
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
@@ -194,28 +195,29 @@ def _index_of(table: _Table) -> _Index:
 _PLAIN = frozenset({"command", "cmd", "description", "timeout", "cwd", "workdir", "explanation", "reason"})
 _READING = frozenset({"get", "list", "read", "find", "view", "show", "search", "calculate"})
 _DATABASE = frozenset({"sql", "query", "db", "database", "postgres", "mysql", "sqlite", "mongo", "redis"})
-_CODE = frozenset({"code", "script"})
-_CODE_OF_TOOL = frozenset(
-    {"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"}
-)
+_CODE_KEYS = word_set("code script source python javascript js input program snippet cell new_source expression")
+_CODE_TOOL_KEYS = _CODE_KEYS | {"", "command", "cmd", "text", "content"}
+_WRITES = word_set("write create edit save str replace update append patch insert view")
+
+
+def _codes(call: ReadArguments) -> list[str]:
+    """Return the code in another language than shell that a tool runs."""
+    if not _WRITES.isdisjoint(call.words):
+        return []
+    runs = runs_code(call.words) or "code" in call.words or not POWERSHELLS.isdisjoint(call.words)
+    keys = _CODE_TOOL_KEYS if runs else _CODE_KEYS
+    return [value for key, value in call.pairs if key in keys]
 
 
 def _commands(call: ReadArguments) -> Iterator[Command]:
-    runs = runs_code(call.words)
-    scripts = [
-        *call.scripts,
-        *(
-            script
-            for key, code in call.pairs
-            if key in _CODE or (runs and key in _CODE_OF_TOOL)
-            for script in _texts(code)
-        ),
-    ]
     unwrap = Unwrapper()
-    for script in scripts:
+    for script in call.scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+    for code in _codes(call):
+        yield from unwrap.words(Simple(argv=(GIVEN_CODE, "-c", code), text=short(code)))
+    runs = runs_code(call.words)
     magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
     for named in (*call.of_program, *magics):
         for command in followed(unwrap.script(named), unwrap.script):
@@ -233,7 +235,3 @@ def _magics(code: str) -> Iterator[str]:
         yield code[cell.end() :][:20_000]
     else:
         yield from (found["text"] for found in islice(_LINE.finditer(code), MAX_MAGICS))
-
-
-def _texts(code: str) -> Iterator[str]:
-    return (script if isinstance(script, str) else " ".join(script) for script in scripts_in(code))
