@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.policy.danger.arguments import is_shell
-from coherence.policy.danger.danger import Command, ToolUse
-from coherence.policy.danger.git import shared_branch
+from coherence.policy.danger.danger import ToolUse
 from coherence.policy.danger.paths import is_guarded
-from coherence.policy.danger.roots import holds_everything, is_disposable
-from coherence.policy.danger.services import EMPTIES_MONGO, KINDS, cluster
+from coherence.policy.danger.roots import is_disposable
 from coherence.policy.danger.sql import destroys_data
-from coherence.policy.danger.things import COLLECTIONS, STORES, parts, singular, wiped_over_http, wipes_by_query
-from coherence.policy.danger.wipes import wiped_by_sql
+from coherence.policy.danger.things import COLLECTIONS, STORES, parts, singular
 
 _DESTROYS = word_set(
     "delete remove destroy purge wipe erase kill terminate revoke uninstall unpublish unlink rmdir rm rmtree "
@@ -118,13 +113,13 @@ _THING_KEYS = word_set("action operation op method resource resource_type kind t
 _NAME_KEYS = word_set(
     "name database db table schema namespace bucket repo repository project cluster collection id target"
 )
-_PATH_KEYS = word_set("path file_path filepath dir directory folder target paths dirpath root file location uri")
+PATH_KEYS = word_set("path file_path filepath dir directory folder target paths dirpath root file location uri")
+"""Arguments that name files or folders."""
 _SELECTIONS = word_set(
     "scope which selection target filter what pattern query ids id name names where selector criteria condition keys "
     "index indices"
 )
 _EVERYTHING = word_set("all * everything {} % .* ** *:* _all in:anywhere 1=1 true") | {"id != null", "1 = 1"}
-_TRUE = ("true", "yes", "1", "force")
 
 
 def names(call: ToolUse) -> list[str]:
@@ -137,7 +132,7 @@ def _words(call: ToolUse, keys: frozenset[str]) -> list[str]:
     return [*call.words, *(word for value in call.values(keys) if len(value) <= 60 for word in parts(value))]
 
 
-def _wiping(call: ToolUse) -> str:
+def wiping(call: ToolUse) -> str:
     """Return the word of the tool's name, or of its action, that wipes; none where a word before it only looks."""
     verb = next((word for word in _words(call, _WIPING_KEYS) if word in _WIPING or word in _LOOKS), "")
     return verb if verb in _WIPING else ""
@@ -145,7 +140,7 @@ def _wiping(call: ToolUse) -> str:
 
 def wipes_store(call: ToolUse) -> bool:
     """Return whether a tool's name and arguments say that it takes a whole store, or all of something."""
-    verb = _wiping(call)
+    verb = wiping(call)
     if not verb:
         return False
     words = set(_words(call, _THING_KEYS))
@@ -154,7 +149,7 @@ def wipes_store(call: ToolUse) -> bool:
     if not words.isdisjoint(_PARTS) or ("user" in call.words and last != "user"):
         return False
     if any(value.strip().casefold() in _EVERYTHING for value in call.values(_SELECTIONS)) and not any(
-        call.values(_PATH_KEYS)
+        call.values(PATH_KEYS)
     ):
         words |= {"all", "data"}
     if any(value == "true" for value in call.values(("all", "everything"))):
@@ -173,118 +168,3 @@ def wipes_store(call: ToolUse) -> bool:
     if not every and "dns" not in words and not words.isdisjoint(_SINGLE):
         return False
     return (stores or every) and not is_disposable(*names(call))
-
-
-def wiped_paths(call: ToolUse) -> list[str]:
-    """Return the paths that a tool wipes whole."""
-    if not _wiping(call):
-        return []
-    below = any(value == "true" for value in call.values(("recursive", "force", "recurse")))
-    return [
-        path for path in call.values(_PATH_KEYS) if holds_everything(path) and (below or path not in (".", "*", ".."))
-    ]
-
-
-_SQL_TOOL = word_set(
-    "sql query db database postgres postgresql mysql sqlite mongo bigquery snowflake duckdb execute supabase redshift "
-    "clickhouse"
-)
-_DATA_TOOL = _SQL_TOOL | {"mongodb", "redis", "cache", "graphql"}
-_SQL_KEYS = word_set("query sql statement statements queries q stmt command text input script body code")
-_PLACE_KEYS = word_set("database db connection environment env database_url dsn path host")
-_DELETE_KEYS = word_set("delete deletes remove deletemany delete_many drop dropdatabase")
-_FILTER_KEYS = word_set("q filter query where selector criteria condition")
-_COMMAND_KEYS = word_set("command commands cmd script input text") | {""}
-_FLUSHES = lazy_regex(r"\s*flush(?:all|db)\b", re.IGNORECASE)
-
-
-def wiped_data(call: ToolUse, *, changes: bool = False) -> list[str]:
-    """Return the tables and databases that a tool drops or empties, or all of whose rows it changes."""
-    if _writes_code(call) or is_disposable(*call.values(_PLACE_KEYS)):
-        return []
-    sql = not _SQL_TOOL.isdisjoint(call.words)
-    shell = is_shell(call.words)
-    texts = [value for key, value in call.pairs if (key in _SQL_KEYS or sql) and not (shell and key in _COMMAND_KEYS)]
-    found = [name for text in texts for name in wiped_by_sql(text, changes=changes)]
-    if found or changes or _DATA_TOOL.isdisjoint(call.words):
-        return found[:8]
-    deletes = bool(_wiping(call)) or any(key in _DELETE_KEYS for key, _ in call.pairs)
-    if deletes and any(value == "{}" for value in call.values(_FILTER_KEYS)):
-        return [*filter(None, call.values(_DELETE_KEYS | {"collection", "table"})), "?"][:1]
-    return ["?" for text in texts if EMPTIES_MONGO.search(text[:4_000]) or _FLUSHES.match(text)][:8]
-
-
-def changed_data(call: ToolUse) -> list[str]:
-    """Return the tables all of whose rows a tool changes."""
-    return wiped_data(call, changes=True)
-
-
-_WRITES_CODE = word_set("write create edit save str replace update append patch insert view")
-
-
-def _writes_code(call: ToolUse) -> bool:
-    return not _WRITES_CODE.isdisjoint(call.words)
-
-
-def shared_branches(call: ToolUse) -> list[str]:
-    """Return the branches that a tool is given, if others work on them."""
-    refs = call.values(("branch", "ref", "refspec", "target", "remote_branch"))
-    return [branch for ref in refs if (branch := shared_branch(ref))]
-
-
-def deleted_branches(call: ToolUse) -> Iterator[str]:
-    """Yield the branches that others work on and a tool deletes."""
-    if "branch" in call.words and _wiping(call):
-        yield from shared_branches(call)
-
-
-def forces_push(call: ToolUse) -> bool:
-    """Return whether a tool overwrites commits on the remote."""
-    verbs = [value.casefold() for value in call.values(("action", "command", "operation", "subcommand"))]
-    on_forge = any("/git/refs/heads/" in value for value in call.values(("url", "endpoint", "path")))
-    pushes = on_forge or not {"push", "ref", "refs"}.isdisjoint(call.words)
-    if not pushes and not any(verb == "push" or verb.startswith("git push") for verb in verbs):
-        return False
-    forces = call.values(("force", "forced", "force_push", "force_with_lease", "forcepush"))
-    flags = call.values(("args", "flags", "options", "arguments", "refspec"))
-    return (
-        "force" in call.words
-        or any(value.casefold() in _TRUE for value in forces)
-        or any(value in ("--force", "-f") or (value.startswith("+") and "/" in value) for value in flags)
-    )
-
-
-_CLUSTER_TOOL = word_set("k8s kubernetes kube kubectl cluster openshift")
-
-
-def cluster_loses(call: ToolUse) -> list[str]:
-    """Return what a tool of a cluster deletes, read as the command that it stands for."""
-    if _CLUSTER_TOOL.isdisjoint({*call.words, "".join(call.words[:3])}):
-        return []
-    verbs = call.values(("verb", "action", "operation", "method", "command"))
-    if "delete" not in (*call.words, *(verb.casefold() for verb in verbs)):
-        return []
-    given = call.values(("resource", "resource_type", "kind", "type", "resourcetype"))
-    kind = next(given, next((word for word in call.words if word in KINDS), ""))
-    operands = ("delete", kind, *(value for value in call.values(("name", "resource_name", "names"))))
-    text = " ".join([*operands, *call.values(("namespace", "context", "cluster"))])
-    every = any(value in _TRUE for value in call.values(("all", "every")))
-    flags = frozenset(["--all"] if every else [])
-    return list(cluster(Command(args=tuple(text.split()), flags=flags, operands=operands, text=text)))
-
-
-_STORE_TOOLS = word_set("elasticsearch es elastic opensearch couchdb qdrant")
-
-
-def over_http(call: ToolUse) -> list[str]:
-    """Return the store or collection that a tool deletes by an HTTP request."""
-    urls = [value for value in call.values(("url", "uri", "endpoint", "path", "address", "href")) if "/" in value]
-    methods = call.values(("method", "http_method", "verb", "action", "type"))
-    if "delete" in call.words or any(value.casefold() == "delete" for value in methods):
-        store = not _STORE_TOOLS.isdisjoint(call.words)  # its paths are those of a search store
-        host = "http://elastic:9200" if store else "https://api"
-        whole = "delete" not in call.words or store  # else a path is one of a file
-        full = [url if "://" in url else f"{host}/{url.lstrip('/')}" for url in urls if "://" in url or whole]
-        return [found for url in full if (found := wiped_over_http(url))][:4]
-    searches = any("_delete_by_query" in url for url in urls)
-    return ["?"] if searches and wipes_by_query([f"{key} {value}" for key, value in call.pairs[:60]]) else []

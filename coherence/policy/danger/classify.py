@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from coherence.policy.danger.danger import Command, Danger, DangerousCall, Dange
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
+from coherence.policy.danger.translated import WRITES_CODE, stands_for
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
 
@@ -88,8 +89,9 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
     check_text("tool", tool)
     index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
     reading = read_call(tool, arguments)
-    first, enforced = index.of_commands(_commands(reading))
-    called, more = index.of_call(tool, reading, ask_all=first is None)
+    call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
+    first, enforced = index.of_commands(chain(_commands(reading), _stands_for(call)))
+    called, more = index.of_call(tool, call, ask_all=first is None)
     return Judgement(first or called, (*enforced, *more)[:MAX_ENFORCED])
 
 
@@ -161,18 +163,10 @@ class _Index:
             rows = self._of[program] = [row for row in self._rows if row.about(program)]
         return rows
 
-    def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
-        call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
+    def of_call(self, tool: str, call: ToolUse, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
         first: Match | None = None
         enforced: list[Match] = []
-        plain = (
-            is_shell(reading.words)
-            and POWERSHELLS.isdisjoint(reading.words)
-            and all(key in _PLAIN for key, _ in reading.pairs)
-        )  # its commands are judged
-        words = reading.words
-        reads = words[:1] and words[0] in _READING and _DATABASE.isdisjoint(words)
-        for row in self._asked_if_plain if plain or reads else self._calls:
+        for row in self._asked_if_plain if _is_judged(call) else self._calls:
             wanted = ask_all and first is None and row.weighs
             if (wanted or row.enforced) and row.test(call):
                 targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
@@ -197,12 +191,26 @@ _READING = frozenset({"get", "list", "read", "find", "view", "show", "search", "
 _DATABASE = frozenset({"sql", "query", "db", "database", "postgres", "mysql", "sqlite", "mongo", "redis"})
 _CODE_KEYS = word_set("code script source python javascript js input program snippet cell new_source expression")
 _CODE_TOOL_KEYS = _CODE_KEYS | {"", "command", "cmd", "text", "content"}
-_WRITES = word_set("write create edit save str replace update append patch insert view")
+
+
+def _is_judged(call: ToolUse) -> bool:
+    """Return whether a call is judged by its commands alone, or only reads."""
+    words = call.words
+    plain = is_shell(words) and POWERSHELLS.isdisjoint(words) and all(key in _PLAIN for key, _ in call.pairs)
+    return plain or (words[:1] != () and words[0] in _READING and _DATABASE.isdisjoint(words))
+
+
+def _stands_for(call: ToolUse) -> Iterator[Command]:
+    """Yield the commands that a tool stands for."""
+    if not _is_judged(call):
+        unwrap = Unwrapper()
+        for simple in stands_for(call):
+            yield from (msgspec.structs.replace(command, indirect=True) for command in unwrap.words(simple))
 
 
 def _codes(call: ReadArguments) -> list[str]:
     """Return the code in another language than shell that a tool runs."""
-    if not _WRITES.isdisjoint(call.words):
+    if not WRITES_CODE.isdisjoint(call.words):
         return []
     runs = runs_code(call.words) or "code" in call.words or not POWERSHELLS.isdisjoint(call.words)
     keys = _CODE_TOOL_KEYS if runs else _CODE_KEYS

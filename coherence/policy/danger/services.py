@@ -58,9 +58,10 @@ def sql_wipes(command: Command, *, changes: bool = False) -> Iterator[str]:
     """Yield the tables and databases that SQL of a client drops or empties, or all of whose rows it changes."""
     if is_disposable(*(arg for arg in command.args if " " not in arg), command.reads):
         return
-    for text in (command.stdin, *(arg for arg in command.args if " " in arg)):
+    given = (arg for arg in command.args if " " in arg)
+    texts = (arg.partition("=")[2] if arg.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", arg) for arg in given)
+    for text in (command.stdin, *texts):
         text = text.replace("{}", "each") if command.stdin else text  # one of many names
-        text = text.partition("=")[2] if text.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", text)
         yield from wiped_by_sql(text, changes=changes)
 
 
