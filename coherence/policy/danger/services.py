@@ -10,9 +10,8 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.roots import LIVE, is_disposable
-from coherence.policy.danger.sql import destroys_data
+from coherence.policy.danger.sql import destroys_data, wiped_by_sql
 from coherence.policy.danger.things import wiped_over_http
-from coherence.policy.danger.wipes import wiped_by_sql
 
 _CLOUD_VERB = lazy_regex(
     r"(?:delete|terminate|remove|deregister|purge|revoke|destroy|disable"

@@ -12,10 +12,10 @@ from coherence.detect.detector import Observed
 from coherence.policy.danger.classify import judge
 from coherence.policy.danger.code import plain_roots
 from coherence.policy.danger.danger import Asking, Command, DangerousCall, DangerousCommand
+from coherence.policy.danger.sql import wiped_by_sql
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.things import taken_away, taken_by_code, wiped_over_http
 from coherence.policy.danger.unasked import DangerDetector
-from coherence.policy.danger.wipes import wiped_by_sql
 
 HARMFUL = r"""
 sudo rm -rf --no-preserve-root /
