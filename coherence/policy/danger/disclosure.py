@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact
 from coherence.core.validation import ends
-from coherence.core.words import holds, may_hold, word_set
+from coherence.core.words import may_hold, word_set
 from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.paths import is_secret
 
@@ -291,14 +291,9 @@ _ONLY_READS = word_set("get read list search find show view count draft")
 _PROVES = word_set(
     "authorization auth cookie x-api-key token api_key apikey access_token password private_key username key secret"
 )
-_NAMES_SECRET = ("auth", "key", "token", "secret", "pass", "header")
 _FILES = word_set(
     "path file files filename file_path filepath attachment attachments source src local_path upload document media "
     "localpath file_name attach attachment_path attachment_paths file_paths paths body_file local_file input from"
-)
-_LOOKS_LIKE_KEY = lazy_regex(
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{12}|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abpr]-|[sr]k_live_|npm_|hf_|dckr_pat_|shpat_|AIza)(?=\w*\d)[\w-]{8,100}"
-    r"|\bsk-(?:ant-|proj-)?(?=[\w-]{0,60}\d)[\w-]{16,100}|-----BEGIN [A-Z ]{0,20}PRIVATE KEY"
 )
 
 
@@ -315,14 +310,12 @@ def call_sends_secret(call: ToolUse) -> bool:
 def _holds_secret(key: str, value: str, http: bool) -> bool:
     if key in _PROVES and "-----BEGIN" not in value:
         return False
-    if http and "$" in value and not holds(key, _NAMES_SECRET) and _SECRET_VARIABLE.search(value[:4_000]) is not None:
-        return True
     if len(value) <= 4_000 and (
         (key in _FILES and is_secret_file(value))
         or ((value[0] == "@" or "{{" in value[:500]) and names_secret(value.strip("@")))
     ):
         return True
-    if _reads_secret(value) or _LOOKS_LIKE_KEY.search(value[:20_000]) is not None:
+    if _reads_secret(value):
         return True
     kind = _kind_of_secret(value)
     return (bool(kind) and (kind not in _SOFT or not http)) or _states(value[:20_000])
@@ -330,14 +323,13 @@ def _holds_secret(key: str, value: str, http: bool) -> bool:
 
 _STATED = lazy_regex(
     r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key"
-    r"|private key|master key|client[ _]secret|wi-?fi (?:code|key)|pin|token|login|logins"
+    r"|private key|master key|client[ _]secret|wi-?fi (?:code|key)|token|login|logins"
     r"|credentials?|creds|pwd?|pass)s?\b(?P<rest>[^\n]{1,80})",
     re.IGNORECASE,
 )
-_CUES = ("pass", "key", "token", "pin", "phrase", "secret", "credential", "login", "creds", "pw", "contrase", "code")
+_CUES = ("pass", "key", "token", "phrase", "secret", "credential", "login", "creds", "pw", "contrase", "code")
 _SAYS_IT = lazy_regex(r"\b(?:is|are|was|ist|es|lautet|est)\b|[:=/]")
 _VALUE = lazy_regex(r"[^\s\"'`,;()<>]{6,64}")
-_DIGITS = lazy_regex(r"\s{0,3}\d{4,8}\b")
 
 
 def _states(text: str) -> bool:
@@ -347,10 +339,6 @@ def _states(text: str) -> bool:
     for found in islice(_STATED.finditer(text), 20):
         rest = found["rest"]
         said = _SAYS_IT.search(rest)
-        if found[0][:3].casefold() == "pin":
-            if said is not None and _DIGITS.match(rest, said.end()) is not None:
-                return True
-            continue
         values = [value[0] for value in _VALUE.finditer(rest, said.start())] if said is not None else []
         values += rest.split(" ", 2)[1:2] if rest[0] == " " else []
         if any(_is_made_up(value.strip(".:*_,;")) for value in values):

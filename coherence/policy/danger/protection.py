@@ -1,12 +1,10 @@
-"""Protection of a system: commands and tools that switch it off, or open the system to everybody."""
+"""Protection of a system: commands and tools that switch it off."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.roots import is_disposable
@@ -35,16 +33,6 @@ _PRODUCTS = word_set(
 """Names of programs that watch a system."""
 _SAID = {"kubectl": 2, "oc": 2, "aws": 2, "gcloud": 4, "az": 4, "helm": 1, "docker": 1}
 """Programs, and how many operands say what is done; names follow them."""
-_FORGES = ("gh", "glab")
-_EVERYBODY = lazy_regex(
-    r"allusers|allauthenticatedusers|public-read|system:anonymous|system:unauthenticated|administratoraccess"
-    r"|cluster-admin\b|roles/owner|(?<![\w.])0\.0\.0\.0/0|(?<![\w:])::/0|visibility[= ]public|principal\W{1,4}\*"
-    r"|source-address-prefixes \*|no-deletion-protection"
-    r"|no-disable-api-termination|--no-backup\b|retention-(?:in-)?days[= ][01]\b|backup-retention-period[= ]0\b",
-    re.IGNORECASE,
-)
-_GIVES = word_set("add create put attach authorize set ch edit update modify allow grant patch bind")
-_WEB_PORT = lazy_regex(r"(?<![\d.])(?:80|443|8080|8443)(?![\d.])")
 
 
 def _is_off(words: Iterable[str]) -> bool:
@@ -56,7 +44,7 @@ def _is_off(words: Iterable[str]) -> bool:
 
 
 def unguards(command: Command) -> bool:
-    """Return whether a command switches off what protects or watches something, or opens it to everybody.
+    """Return whether a command switches off what protects or watches something.
 
     Examples
     --------
@@ -67,21 +55,14 @@ def unguards(command: Command) -> bool:
     """
     program = command.program
     args = tuple(arg for arg in command.args[:40] if len(arg) < 200)
-    text = " ".join(args)
-    if is_disposable(text) or only_shows(program, args):
+    if is_disposable(" ".join(args)) or only_shows(program, args):
         return False
     operands = [arg for arg in args if arg[:1] != "-"]
-    if program in _FORGES and operands[:1] not in (["api"], ["repo"]):
-        return False
     said: Iterable[str] = args
     if program in _SAID:
         said = [*operands[: _SAID[program]], *(arg for arg in args if "=" in arg or arg.startswith("--disable"))]
     words = {word for each in said if not each.startswith("--no") for word in parts(each)}
     words |= _PRODUCTS.intersection(word for each in operands for word in parts(each))
-    if (program in _SAID or program in (*_FORGES, "gsutil")) and not _GIVES.isdisjoint(words):
-        open_to = _EVERYBODY.search(text)
-        if open_to is not None and (open_to[0][-2:] != "/0" or _WEB_PORT.search(text) is None):
-            return True
     return _is_off(words.union(parts(program)))
 
 
@@ -92,11 +73,10 @@ _CHANGES = DELETES | word_set(
     "add create authorize open allow reset sql query put patch disable stop turn deactivate suspend set update "
     "configure change toggle http request fetch"
 )
-_EVERYWHERE = ("0.0.0.0/0", "::/0", "public-read", "*")
 
 
 def call_unguards(call: ToolUse) -> bool:
-    """Return whether a tool switches off what protects or watches something, or opens it to everybody."""
+    """Return whether a tool switches off what protects or watches something."""
     actions = call.values(("action", "operation", "op", "command", "verb"))
     words = set(call.words).union(*(parts(value) for value in actions if len(value) <= 60))
     if _CHANGES.isdisjoint(words):
@@ -110,7 +90,5 @@ def call_unguards(call: ToolUse) -> bool:
         if value.casefold() in _NO and not _FLAGS.isdisjoint(parts(key)):
             named.update(parts(key))
             off = True
-    if words & {"group", "firewall", "ingress", "acl"} and any(value in _EVERYWHERE for _, value in call.pairs):
-        return True
     joined = map("".join, pairwise(call.words))
     return _is_off({*words, *joined, *named, *(("off",) if off else ())})

@@ -135,14 +135,10 @@ def taken_away(command: Command) -> list[str]:
 
 _CLIENT = ("boto3", "aws-sdk", "googleapiclient", "google.cloud", "azure", "kubernetes", "digitalocean", "openstack")
 _CALLED = lazy_regex(r"(?:\.|\bnew )((?:delete|terminate|destroy|purge|Delete|Terminate)_?\w{0,40}) ?\(")
-_DELETES_URL = lazy_regex(
-    r"\.\s?delete\(\s?f?[\"'`](?P<asked>https?://[^\"'`\s]{1,300})|[\"'`](?P<given>https?://[^\"'`\s]{1,300})[\"'`]"
-    r"[^\n]{0,60}\bmethod[\"']?: ?[\"'](?:DELETE|delete)[\"']"
-)
 
 
 def taken_by_code(code: str) -> Iterator[str]:
-    """Yield what code deletes by the client of a cloud, or by addresses.
+    """Yield ``?`` for each thing that code deletes by the client of a cloud.
 
     Examples
     --------
@@ -158,10 +154,6 @@ def taken_by_code(code: str) -> Iterator[str]:
             every = len(words) == 1 and code[: called.start()].endswith(".all()")
             if (clients or "command" in words) and (every or words & (STORES | {"table", "function", "stack"})):
                 yield "?"
-    if "http" in low and "delete" in low:
-        for asked in islice(_DELETES_URL.finditer(code), 100):
-            found = wiped_over_http(asked["asked"] or asked["given"], each="for " in low[: asked.start()])
-            yield from [found] if found else []
 
 
 _STORE_HOST = lazy_regex(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
+from coherence.policy.danger.code import INTERPRETERS, code_of
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.disclosure import recipients
 from coherence.policy.danger.shell import FEEDERS
@@ -29,10 +28,6 @@ _RUNS_DOWNLOAD = lazy_regex(
 )
 _GETS = lazy_regex(r"([A-Za-z_]\w{0,40}) = (?:await )?[^\n]{0,60}" + _DOWNLOADS + r"[^\n]{0,300}")
 _EXECUTES = lazy_regex(r"\b(?:exec|eval|Function)\s*\(\s*([A-Za-z_]\w{0,40})")
-_SAVES = lazy_regex(
-    r"urlretrieve\([^,\n]{1,300},\s?[\"']([^\"'\n]{1,200})[\"']"
-    r"|open\([\"']([^\"'\n]{1,200})[\"'],\s?[\"']wb?[\"']\)\.write\([^\n]{0,60}(?:requests\.get|httpx\.get|urlopen)\("
-)
 
 
 def names_danger(command: Command) -> bool:
@@ -108,15 +103,5 @@ def executes_download(code: str) -> bool:
         return False
     if _RUNS_DOWNLOAD.search(code) is not None:
         return True
-    if any(_runs_file(saved[1] or saved[2], code) for saved in islice(_SAVES.finditer(code), 20)):
-        return True
     fetched = {got[1] for got in _GETS.finditer(code)}
     return bool(fetched) and any(run[1] in fetched for run in _EXECUTES.finditer(code))
-
-
-def _runs_file(path: str, code: str) -> bool:
-    for script in scripts_in(code):
-        words = script.split() if isinstance(script, str) else list(script)
-        if path in words and (path == words[0] or words[0] in SHELLS or words[0] in INTERPRETERS or "chmod" in words):
-            return True
-    return False
