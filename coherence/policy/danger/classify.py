@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -90,9 +90,13 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
     index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
     reading = read_call(tool, arguments)
     call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
-    first, enforced = index.of_commands(chain(_commands(reading), _stands_for(call)))
-    called, more = index.of_call(tool, call, ask_all=first is None)
-    return Judgement(first or called, (*enforced, *more)[:MAX_ENFORCED])
+    found = _Found()
+    for command in chain(_commands(reading), _stands_for(call)):
+        found.ask(index.about(command.program), command, command.text, weighs=not command.indirect)
+        if len(found.enforced) >= MAX_ENFORCED or (found.first is not None and not index.enforces):
+            break
+    found.ask(index.weighing_calls if _is_judged(call) else index.calls, call, tool)
+    return Judgement(found.first, tuple(found.enforced[:MAX_ENFORCED]))
 
 
 def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
@@ -128,34 +132,17 @@ class _Index:
         for row in table:
             if not isinstance(row, DangerousCommand | DangerousCall):
                 raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
-        self._calls = [row for row in table if isinstance(row, DangerousCall)]
-        self._asked_if_plain = [row for row in self._calls if row.weighs]
+        self.calls = [row for row in table if isinstance(row, DangerousCall)]
+        self.weighing_calls = [row for row in self.calls if row.weighs]
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
-        self._enforces = any(row.enforced for row in self._rows)
+        self.enforces = any(row.enforced for row in self._rows)
         self._of_any = [row for row in self._rows if not row.programs]
         names = {name for row in self._rows for name in row.programs}
         self._beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
         self._of: dict[str, list[DangerousCommand] | None] = dict.fromkeys(names)
 
-    def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
-        first: Match | None = None
-        enforced: list[Match] = []
-        for command in commands:
-            weighs = first is None and not command.indirect
-            for row in self._about(command.program):
-                wanted = weighs and first is None and row.weighs
-                if (wanted or row.enforced) and row.fires(command):
-                    what = f"{short(command.text, 80)} {row.says}"
-                    targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
-                    found = _match(row, what, short(command.text), targets)
-                    first = found if wanted else first
-                    if row.enforced:
-                        enforced.append(found)
-            if len(enforced) >= MAX_ENFORCED or (first is not None and not self._enforces):
-                break
-        return first, enforced
-
-    def _about(self, program: str) -> list[DangerousCommand]:
+    def about(self, program: str) -> list[DangerousCommand]:
+        """Return the rows that look at a program, in their order."""
         if program not in self._of:
             begins = program.startswith(self._beginnings)
             return [row for row in self._rows if row.about(program)] if begins else self._of_any
@@ -163,22 +150,29 @@ class _Index:
             rows = self._of[program] = [row for row in self._rows if row.about(program)]
         return rows
 
-    def of_call(self, tool: str, call: ToolUse, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
-        first: Match | None = None
-        enforced: list[Match] = []
-        for row in self._asked_if_plain if _is_judged(call) else self._calls:
-            wanted = ask_all and first is None and row.weighs
-            if (wanted or row.enforced) and row.test(call):
-                targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
-                found = _match(row, f"{short(tool, 80)} {row.says}", short(tool), targets)
-                first = found if wanted else first
-                if row.enforced:
-                    enforced.append(found)
-        return first, enforced
 
+class _Found:
+    """The matches of one call, as they are found."""
 
-def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
-    return Match(name=row.name, kind=row.kind, what=what, part=part, asking=row.asking, targets=targets)
+    def __init__(self) -> None:
+        self.first: Match | None = None
+        self.enforced: list[Match] = []
+
+    def ask(self, rows: Iterable[Danger], given: Any, text: str, *, weighs: bool = True) -> None:
+        """Take in the rows that fire for a command or a call."""
+        for row in rows:
+            wanted = weighs and self.first is None and row.weighs
+            if (wanted or row.enforced) and row.fires(given):
+                match = Match(
+                    name=row.name,
+                    kind=row.kind,
+                    what=f"{short(text, 80)} {row.says}",
+                    part=short(text),
+                    asking=row.asking,
+                    targets=tuple(row.targets(given))[:MAX_TARGETS] if row.enforced and row.targets else (),
+                )
+                self.first = match if wanted else self.first
+                self.enforced += [match] if row.enforced else []
 
 
 @lru_cache(maxsize=8)

@@ -197,6 +197,10 @@ class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
     targets: Callable[[ToolUse], Iterable[str]] | None = None
     weighs: bool = True
 
+    def fires(self, call: ToolUse) -> bool:
+        """Return whether a call is dangerous."""
+        return self.test(call)
+
 
 Danger = DangerousCommand | DangerousCall
 """A row of the table."""

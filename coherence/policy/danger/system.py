@@ -6,8 +6,7 @@ import re
 
 from coherence.policy.danger.code import code_of, destroys
 from coherence.policy.danger.danger import Command
-from coherence.policy.danger.disclosure import code_sends_secret
-from coherence.policy.danger.unread import hosts_in_code
+from coherence.policy.danger.disclosure import code_sends_secret, recipients
 from coherence.policy.danger.wipes import wiped_by_code
 
 
@@ -50,4 +49,4 @@ def code_sends(command: Command) -> bool:
 
 def code_hosts(command: Command) -> list[str]:
     """Return the addresses in the code that an interpreter is given."""
-    return hosts_in_code([code_of(command)])
+    return list(recipients([code_of(command)]))[:4]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.code import INTERPRETERS, code_of
@@ -81,11 +79,6 @@ def runs_fetched_code(command: Command) -> bool:
 def hosts(command: Command) -> list[str]:
     """Return the addresses that a command names."""
     return list(recipients([command.text, command.stdin[:500]]))[:4]
-
-
-def hosts_in_code(codes: Iterable[str]) -> list[str]:
-    """Return the addresses that pieces of code name."""
-    return list(recipients(list(codes)))[:4]
 
 
 def executes_download(code: str) -> bool:
