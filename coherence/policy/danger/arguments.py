@@ -118,8 +118,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
             for key, inner in item.items():
                 seen += 1
                 _read_one(found, str(key).lower(), inner, item, shell, language)
-                if not isinstance(inner, str) and isinstance(inner, Mapping | list | tuple):
-                    stack.append(inner)
+                nested = _nested(inner)
+                if not isinstance(nested, str) and isinstance(nested, Mapping | list | tuple):
+                    stack.append(nested)
         elif isinstance(item, list | tuple):
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
@@ -157,8 +158,6 @@ def _read_one(
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
-        if value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
-            _read_nested(found, value)
         if key in _SHELL_KEYS or (key in _SCRIPT_KEYS and _is_shell_text(found, value, shell, language)):
             args = beside.get("args", beside.get("arguments"))
             if isinstance(args, list | tuple) and args and not any(blank in value for blank in " \n;&|"):
@@ -179,26 +178,11 @@ def _read_one(
                 found.argvs.append(texts)
 
 
-def _read_nested(found: ReadArguments, text: str) -> None:
-    """Read arguments that stand as JSON inside a text."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return
-    stack: list[object] = [value]
-    while stack and len(found.pairs) < MAX_VALUES:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            for key, inner in item.items():
-                name = str(key).lower()
-                if isinstance(inner, str):
-                    found.pairs.append((name, inner))
-                    if name in _SHELL_KEYS:
-                        found.scripts.append(inner)
-                elif isinstance(inner, Mapping | list):
-                    stack.append(inner)
-        elif isinstance(item, list):
-            stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list))
+def _nested(value: object) -> object:
+    """Return the arguments that stand as JSON inside a text; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
+        return decode(value.encode("utf-8", "replace"))
+    return value
 
 
 def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:
