@@ -8,53 +8,67 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from coherence.policy.danger.danger import DRY, Asking, Danger, DangerousCall, DangerousCommand
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """A row as ``dangers.toml`` writes it, where every field is explained."""
+
+    says: str
+    programs: str = ""
+    verbs: str = ""
+    flags: str = ""
+    unless: str = ""
+    always: bool = False
+    call: bool = False
+    test: str = ""
+    finds: str = ""
+    targets: str = ""
+    asking: str = ""
+    enforced: bool = False
+    weighs: bool = False
 
 
 def _read() -> Iterator[Danger]:
     data = tomllib.loads(Path(__file__).with_name("dangers.toml").read_text("utf-8"))
     words: dict[str, str] = data.pop("words")
-    askings = {name: _asking(row, words) for name, row in data.pop("asking").items()}
-    for kind, rows in data.items():
-        for name, row in rows.items():
-            yield _row(name, kind, row, words, askings)
+    askings = msgspec.convert(data.pop("asking"), dict[str, Asking])
+    for name, asking in askings.items():
+        acts, things = (" ".join(_expanded(text, words)) for text in (asking.acts, asking.things))
+        askings[name] = msgspec.structs.replace(asking, acts=acts, things=things)
+    for kind, rows in msgspec.convert(data, dict[str, dict[str, _Entry]]).items():
+        for name, entry in rows.items():
+            yield _row(name, kind, entry, words, askings[entry.asking] if entry.asking else None)
 
 
-def _row(name: str, kind: str, row: dict[str, Any], words: dict[str, str], askings: dict[str, Asking]) -> Danger:
-    finds = _named(row["finds"]) if "finds" in row else None
-    common = {
+def _row(name: str, kind: str, entry: _Entry, words: dict[str, str], asking: Asking | None) -> Danger:
+    finds = _named(entry.finds)
+    enforced = entry.enforced or asking is not None
+    common: dict[str, Any] = {
         "name": name,
         "kind": kind,
-        "says": row["says"],
-        "test": _any(finds) if finds else _named(row["test"]) if "test" in row else None,
-        "targets": finds or (_named(row["targets"]) if "targets" in row else None),
-        "asking": askings[row["asking"]] if "asking" in row else None,
-        "enforced": row.get("enforced", "asking" in row),
-        "weighs": row.get("weighs", "asking" not in row and "enforced" not in row),
+        "says": entry.says,
+        "test": _any(finds) if finds else _named(entry.test),
+        "targets": finds or _named(entry.targets),
+        "asking": asking,
+        "enforced": enforced,
+        "weighs": entry.weighs or not enforced,
     }
-    if row.get("call", False):
+    if entry.call:
         return DangerousCall(**common)
     return DangerousCommand(
         **common,
-        programs=tuple(_expanded(row.get("programs", ""), words)),
-        verbs=tuple(filter(None, row.get("verbs", "").split(", "))),
-        flags=tuple(row.get("flags", "").split()),
-        unless=() if row.get("always") else (*DRY, *row.get("unless", "").split()),
+        programs=tuple(_expanded(entry.programs, words)),
+        verbs=tuple(filter(None, entry.verbs.split(", "))),
+        flags=tuple(entry.flags.split()),
+        unless=() if entry.always else (*DRY, *entry.unless.split()),
     )
 
 
 def _any(finds: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
     return lambda given: any(True for _ in finds(given))
-
-
-def _asking(row: dict[str, Any], words: dict[str, str]) -> Asking:
-    return Asking(
-        acts=" ".join(_expanded(row["acts"], words)),
-        things=" ".join(_expanded(row["things"], words)),
-        named=row.get("named", ""),
-        addresses=row.get("addresses", False),
-        enough=row.get("enough", True),
-    )
 
 
 def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:
@@ -69,6 +83,9 @@ def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:
 
 
 def _named(name: str) -> Any:
+    """Return the check or the words of a module of this package; None where a row names none."""
+    if not name:
+        return None
     module, _, own = name.partition(".")
     return getattr(import_module(f"{__package__}.{module}"), own)
 
