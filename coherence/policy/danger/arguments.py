@@ -1,4 +1,4 @@
-"""What a call's arguments hold: shell texts, command lines cut into words, and every named text."""
+"""Reading a call's arguments: shell texts, command lines cut into words, and every named text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
@@ -19,64 +20,21 @@ MAX_NESTED = 20_000
 """Characters of a text that is read as JSON."""
 
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
-_RUN = frozenset(["run", "exec", "execute"])
-_RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
-_PROCESS = frozenset(["subprocess", "process", "spawn", "popen", "exec", "argv"])
-_WORD_KEYS = frozenset(["args", "arguments", "argv", "command", "cmd", "subcommand", "action", "flags", "options"])
-_SHELL_KEYS = frozenset(
-    [
-        "command",
-        "commands",
-        "cmd",
-        "cmds",
-        "bash",
-        "shell",
-        "shell_command",
-        "shellcommand",
-        "cmdline",
-        "command_line",
-        "commandline",
-        "argv",
-    ]
+_SHELL_TOOL = word_set("bash sh zsh shell terminal powershell pwsh cmd console ssh")
+_RUN = word_set("run exec execute")
+_RUN_WHAT = word_set("command commands cmd script in process")
+_PROCESS = word_set("subprocess process spawn popen exec argv")
+_WORD_KEYS = word_set("args arguments argv command cmd subcommand action flags options")
+_SHELL_KEYS = word_set(
+    "command commands cmd cmds bash shell shell_command shellcommand cmdline command_line commandline argv"
 )
 _SCRIPT_KEYS = frozenset({"script", "code"})
 _LANGUAGE_KEYS = ("language", "lang", "interpreter", "runtime", "kernel")
-_TALK_KEYS = frozenset(
-    [
-        "description",
-        "reason",
-        "explanation",
-        "cwd",
-        "workdir",
-        "working_directory",
-        "timeout",
-        "id",
-        "session",
-        "session_id",
-        "thought",
-        "title",
-        "env",
-        "comment",
-        "message",
-    ]
+_TALK_KEYS = word_set(
+    "description reason explanation cwd workdir working_directory timeout id session session_id thought title env "
+    "comment message"
 )
-_CODE_TOOL = frozenset(
-    [
-        "python",
-        "ipython",
-        "jupyter",
-        "notebook",
-        "node",
-        "javascript",
-        "js",
-        "repl",
-        "interpreter",
-        "ruby",
-        "typescript",
-        "sql",
-    ]
-)
+_CODE_TOOL = word_set("python ipython jupyter notebook node javascript js repl interpreter ruby typescript sql")
 _RUNS_CODE = _CODE_TOOL - {"sql"}
 _LOOKS_LIKE_CODE = lazy_regex(
     r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
@@ -160,8 +118,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
             for key, inner in item.items():
                 seen += 1
                 _read_one(found, str(key).lower(), inner, item, shell, language)
-                if not isinstance(inner, str) and isinstance(inner, Mapping | list | tuple):
-                    stack.append(inner)
+                nested = _nested(inner)
+                if not isinstance(nested, str) and isinstance(nested, Mapping | list | tuple):
+                    stack.append(nested)
         elif isinstance(item, list | tuple):
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
@@ -175,34 +134,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     return found
 
 
-PROGRAMS = frozenset(
-    [
-        "git",
-        "docker",
-        "podman",
-        "kubectl",
-        "oc",
-        "helm",
-        "terraform",
-        "tofu",
-        "pulumi",
-        "aws",
-        "gcloud",
-        "az",
-        "gh",
-        "glab",
-        "psql",
-        "mysql",
-        "redis",
-        "mongosh",
-        "rm",
-        "dd",
-        "curl",
-        "heroku",
-        "npm",
-        "restic",
-        "velero",
-    ]
+PROGRAMS = word_set(
+    "git docker podman kubectl oc helm terraform tofu pulumi aws gcloud az gh glab psql mysql redis mongosh rm dd "
+    "curl heroku npm restic velero"
 )
 """Programs after which tools are named that take the program's own words."""
 
@@ -224,8 +158,6 @@ def _read_one(
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
-        if value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
-            _read_nested(found, value)
         if key in _SHELL_KEYS or (key in _SCRIPT_KEYS and _is_shell_text(found, value, shell, language)):
             args = beside.get("args", beside.get("arguments"))
             if isinstance(args, list | tuple) and args and not any(blank in value for blank in " \n;&|"):
@@ -246,26 +178,11 @@ def _read_one(
                 found.argvs.append(texts)
 
 
-def _read_nested(found: ReadArguments, text: str) -> None:
-    """Read arguments that stand as JSON inside a text."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return
-    stack: list[object] = [value]
-    while stack and len(found.pairs) < MAX_VALUES:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            for key, inner in item.items():
-                name = str(key).lower()
-                if isinstance(inner, str):
-                    found.pairs.append((name, inner))
-                    if name in _SHELL_KEYS:
-                        found.scripts.append(inner)
-                elif isinstance(inner, Mapping | list):
-                    stack.append(inner)
-        elif isinstance(item, list):
-            stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list))
+def _nested(value: object) -> object:
+    """Return the arguments that stand as JSON inside a text; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
+        return decode(value.encode("utf-8", "replace"))
+    return value
 
 
 def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether somebody has asked for exactly what an enforced row finds: the act, and what it is done to."""
+"""Requests for exactly what an enforced row finds: the act, and what it is done to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import cache
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.detect.text_analysis import TextAnalysis, tokens
-from coherence.policy.danger.danger import Asking, Match
+from coherence.policy.danger.danger import Asking, Danger, Match
 from coherence.policy.danger.paths import is_secret
 from coherence.policy.danger.roots import normal
 
@@ -18,23 +19,6 @@ ORDER_CHARS = 400
 """Characters of a sentence that are kept."""
 
 REQUEST_CHARS = 20_000
-
-ACTS = (
-    "delete deleting remove removing drop dropping clean clear clearing purge wipe wiping erase erasing "
-    "destroy destroying "
-    "truncate empty emptying reset resetting recreate rebuild teardown tear decommission nuke format reformat "
-    "flush prune "
-    "rid uninstall reinitialize repartition overwrite zero shred force rewrite rebase amend squash run execute "
-    "install pipe "
-    "curl send mail email post upload share forward copy transfer push sync deploy message tell give publish "
-    "scp rsync put disable stop pause turn switch deactivate suspend unpublish terminate forget open allow "
-    "expose make grant "
-    "add set change permit write flash burn make create partition swap use update raise increase lower "
-    "reduce mark fill "
-    "convert rename replace assign backfill multiply round activate "
-    "lösche löschen entferne leere setze sende schicke supprime efface vide envoie borra elimina envía"
-)
-"""Words of which one stands in every sentence that asks for something enforced."""
 
 _NEGATED = lazy_regex(
     r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question"
@@ -47,216 +31,25 @@ _QUOTED = lazy_regex(r"[\"'`]([^\"'`\n]{1,80})[\"'`]")
 _PART = lazy_regex(r"[a-z]+|\d+")
 _HOST = lazy_regex(r"(?:[\w-]{1,60}\.){1,5}[a-z]{2,12}(?::\d+)?", re.IGNORECASE)
 _PERSON = lazy_regex(r"\b(?:to|an|for|with) (?!The |My |Our |A )([A-Z][\w-]{1,30})")
-SHARED = frozenset({"main", "master", "trunk", "mirror"})
+SHARED = word_set("main master trunk mirror")
 """Branches that others work on, and all of them: they must be named themselves."""
 
-ENVIRONMENTS = frozenset(
-    [
-        "prod",
-        "production",
-        "live",
-        "staging",
-        "stage",
-        "dev",
-        "development",
-        "test",
-        "testing",
-        "local",
-        "qa",
-        "sandbox",
-        "demo",
-        "preview",
-        "uat",
-    ]
+ENVIRONMENTS = word_set(
+    "prod production live staging stage dev development test testing local qa sandbox demo preview uat"
 )
 _SAME = {"production": "prod", "live": "prod", "development": "dev", "testing": "test", "stage": "staging"}
-_FILLERS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "our",
-        "my",
-        "this",
-        "that",
-        "these",
-        "those",
-        "whole",
-        "entire",
-        "old",
-        "all",
-        "oldest",
-        "newest",
-        "last",
-        "latest",
-        "two",
-        "three",
-        "four",
-        "few",
-        "expired",
-        "outdated",
-        "local",
-        "remote",
-        "new",
-        "existing",
-        "current",
-        "every",
-        "its",
-        "their",
-        "your",
-        "full",
-        "sql",
-        "mysql",
-        "postgres",
-        "postgresql",
-        "sqlite",
-        "mongo",
-        "mongodb",
-        "redis",
-        "and",
-        "or",
-        "to",
-        "from",
-        "in",
-        "on",
-        "of",
-        "with",
-        "for",
-        "then",
-        "so",
-        "it",
-        "is",
-        "are",
-        "was",
-        "be",
-        "first",
-        "please",
-        "now",
-        "again",
-        "completely",
-        "before",
-        "after",
-        "via",
-        "using",
-        "by",
-        "at",
-        "into",
-        "as",
-        "if",
-        "down",
-        "up",
-        "out",
-        "just",
-        "everything",
-        "whatever",
-        "any",
-        "each",
-        "both",
-        "database",
-        "databases",
-        "db",
-        "schema",
-        "table",
-        "tables",
-        "namespace",
-        "namespaces",
-        "cluster",
-        "branch",
-        "branches",
-        "history",
-        "disk",
-        "drive",
-        "script",
-        "installer",
-        "install",
-        "official",
-        "repository",
-        "repo",
-        "folder",
-        "directory",
-        "directories",
-        "files",
-        "file",
-        "data",
-        "contents",
-        "content",
-        "rows",
-        "records",
-        "infrastructure",
-        "stack",
-        "environment",
-        "env",
-        "bucket",
-        "volume",
-        "volumes",
-        "partition",
-        "key",
-        "keys",
-        "token",
-        "secret",
-        "password",
-        "push",
-        "force",
-        "collection",
-        "collections",
-        "index",
-        "cache",
-        "queue",
-        "named",
-        "called",
-        "which",
-        "named",
-        "server",
-        "machine",
-        "system",
-        "home",
-        "root",
-        "image",
-        "container",
-        "containers",
-        "we",
-        "i",
-        "you",
-        "need",
-        "want",
-        "should",
-        "can",
-        "could",
-        "must",
-        "have",
-        "has",
-        "will",
-        "would",
-        "delete",
-        "deleting",
-        "drop",
-        "dropping",
-        "wipe",
-        "remove",
-        "reset",
-        "clean",
-        "empty",
-        "truncate",
-        "recreate",
-        "rerun",
-        "reload",
-        "seed",
-        "clear",
-        "cleanup",
-        "destroy",
-        "purge",
-        "erase",
-        "stale",
-        "unused",
-        "legacy",
-        "obsolete",
-        "temporary",
-        "yes",
-        "cluster's",
-        "setup",
-        "latest",
-        "rust",
-    ]
+_FILLERS = word_set(
+    "the a an our my this that these those whole entire old all oldest newest last latest two three four few expired "
+    "outdated local remote new existing current every its their your full sql mysql postgres postgresql sqlite mongo "
+    "mongodb redis and or to from in on of with for then so it is are was be first please now again completely before "
+    "after via using by at into as if down up out just everything whatever any each both database databases db schema "
+    "table tables namespace namespaces cluster branch branches history disk drive script installer install official "
+    "repository repo folder directory directories files file data contents content rows records infrastructure stack "
+    "environment env bucket volume volumes partition key keys token secret password push force collection collections "
+    "index cache queue named called which server machine system home root image container containers we i you need "
+    "want should can could must have has will would delete deleting drop dropping wipe remove reset clean empty "
+    "truncate recreate rerun reload seed clear cleanup destroy purge erase stale unused legacy obsolete temporary yes "
+    "cluster's setup rust"
 )
 
 
@@ -265,9 +58,14 @@ def _stems(words: str) -> frozenset[str]:
     return tokens(words)
 
 
-def orders_in(text: TextAnalysis) -> list[str]:
-    """Return the sentences of a request that may ask for something enforced, those that forbid left out."""
-    acts = _stems(ACTS)
+def acts_of(table: Iterable[Danger]) -> frozenset[str]:
+    """Return the words, as tokens, of which a sentence must hold one to ask for what a row of a table enforces."""
+    asked = (row.asking for row in table if row.asking is not None)
+    return tokens(" ".join(f"{asking.acts} {asking.named}" for asking in asked))
+
+
+def orders_in(text: TextAnalysis, acts: frozenset[str]) -> list[str]:
+    """Return the sentences of a request that hold one of the acts, those that forbid something left out."""
     if acts.isdisjoint(text.tokens):
         return []
     found = (

@@ -1,23 +1,25 @@
-"""Which row of the table, if any, a tool call meets."""
+"""The rows of the table that a tool call meets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
+from coherence.core.words import word_set
 from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
-from coherence.policy.danger.code import scripts_in
+from coherence.policy.danger.code import GIVEN_CODE
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
+from coherence.policy.danger.translated import WRITES_CODE, stands_for
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
 
@@ -87,9 +89,14 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
     check_text("tool", tool)
     index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
     reading = read_call(tool, arguments)
-    first, enforced = index.of_commands(_commands(reading))
-    called, more = index.of_call(tool, reading, ask_all=first is None)
-    return Judgement(first or called, (*enforced, *more)[:MAX_ENFORCED])
+    call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
+    found = _Found()
+    for command in chain(_commands(reading), _stands_for(call)):
+        found.ask(index.about(command.program), command, command.text, weighs=not command.indirect)
+        if len(found.enforced) >= MAX_ENFORCED or (found.first is not None and not index.enforces):
+            break
+    found.ask(index.weighing_calls if _is_judged(call) else index.calls, call, tool)
+    return Judgement(found.first, tuple(found.enforced[:MAX_ENFORCED]))
 
 
 def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
@@ -125,79 +132,47 @@ class _Index:
         for row in table:
             if not isinstance(row, DangerousCommand | DangerousCall):
                 raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
-        self._calls = [row for row in table if isinstance(row, DangerousCall)]
-        self._asked_if_plain = [row for row in self._calls if row.weighs]
+        self.calls = [row for row in table if isinstance(row, DangerousCall)]
+        self.weighing_calls = [row for row in self.calls if row.weighs]
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
-        self._named = frozenset(name for row in self._rows for name in row.programs)
-        self._of: dict[tuple[str, bool], list[DangerousCommand]] = {}
-        self._free = {
-            odd: [row for row in self._rows if not row.programs and _looks(row, odd)] for odd in (True, False)
-        }
-        self._enforces = any(row.enforced for row in self._rows)
-        self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
+        self.enforces = any(row.enforced for row in self._rows)
+        self._of_any = [row for row in self._rows if not row.programs]
+        names = {name for row in self._rows for name in row.programs}
+        self._beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
+        self._of: dict[str, list[DangerousCommand] | None] = dict.fromkeys(names)
 
-    def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
-        first: Match | None = None
-        enforced: list[Match] = []
-        for command in commands:
-            odd = (
-                bool(command.writes)
-                or command.fetched
-                or command.cut
-                or not command.program
-                or (not command.args and command.stdin != "")
-            )
-            weighs = first is None and not command.indirect
-            for row in self._about(command.program, odd=odd):
-                wanted = weighs and first is None and row.weighs
-                if (wanted or row.enforced) and row.fires(command):
-                    what = f"{short(command.text, 80)} {row.says}"
-                    targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
-                    found = _match(row, what, short(command.text), targets)
-                    first = found if wanted else first
-                    if row.enforced:
-                        enforced.append(found)
-            if len(enforced) >= MAX_ENFORCED or (first is not None and not self._enforces):
-                break
-        return first, enforced
-
-    def _about(self, program: str, *, odd: bool) -> list[DangerousCommand]:
-        if program not in self._named:
+    def about(self, program: str) -> list[DangerousCommand]:
+        """Return the rows that look at a program, in their order."""
+        if program not in self._of:
             begins = program.startswith(self._beginnings)
-            return [row for row in self._rows if row.about(program)] if begins else self._free[odd]
-        if (program, odd) not in self._of:  # found when it is first asked for: an agent uses few of all programs
-            self._of[program, odd] = [row for row in self._rows if row.about(program) and _looks(row, odd)]
-        return self._of[program, odd]
-
-    def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
-        call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
-        first: Match | None = None
-        enforced: list[Match] = []
-        plain = (
-            is_shell(reading.words)
-            and POWERSHELLS.isdisjoint(reading.words)
-            and all(key in _PLAIN for key, _ in reading.pairs)
-        )  # its commands are judged
-        words = reading.words
-        reads = words[:1] and words[0] in _READING and _DATABASE.isdisjoint(words)
-        for row in self._asked_if_plain if plain or reads else self._calls:
-            wanted = ask_all and first is None and row.weighs
-            if (wanted or row.enforced) and row.test(call):
-                targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
-                found = _match(row, f"{short(tool, 80)} {row.says}", short(tool), targets)
-                first = found if wanted else first
-                if row.enforced:
-                    enforced.append(found)
-        return first, enforced
+            return [row for row in self._rows if row.about(program)] if begins else self._of_any
+        if (rows := self._of[program]) is None:  # found when first asked for: an agent uses few of all programs
+            rows = self._of[program] = [row for row in self._rows if row.about(program)]
+        return rows
 
 
-def _looks(row: DangerousCommand, odd: bool) -> bool:
-    """Return whether a row looks at a command; what is about any program and weighs nothing, at odd ones alone."""
-    return odd or bool(row.programs) or row.weighs
+class _Found:
+    """The matches of one call, as they are found."""
 
+    def __init__(self) -> None:
+        self.first: Match | None = None
+        self.enforced: list[Match] = []
 
-def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
-    return Match(name=row.name, kind=row.kind, what=what, part=part, asking=row.asking, targets=targets)
+    def ask(self, rows: Iterable[Danger], given: Any, text: str, *, weighs: bool = True) -> None:
+        """Take in the rows that fire for a command or a call."""
+        for row in rows:
+            wanted = weighs and self.first is None and row.weighs
+            if (wanted or row.enforced) and row.fires(given):
+                match = Match(
+                    name=row.name,
+                    kind=row.kind,
+                    what=f"{short(text, 80)} {row.says}",
+                    part=short(text),
+                    asking=row.asking,
+                    targets=tuple(row.targets(given))[:MAX_TARGETS] if row.enforced and row.targets else (),
+                )
+                self.first = match if wanted else self.first
+                self.enforced += [match] if row.enforced else []
 
 
 @lru_cache(maxsize=8)
@@ -208,28 +183,43 @@ def _index_of(table: _Table) -> _Index:
 _PLAIN = frozenset({"command", "cmd", "description", "timeout", "cwd", "workdir", "explanation", "reason"})
 _READING = frozenset({"get", "list", "read", "find", "view", "show", "search", "calculate"})
 _DATABASE = frozenset({"sql", "query", "db", "database", "postgres", "mysql", "sqlite", "mongo", "redis"})
-_CODE = frozenset({"code", "script"})
-_CODE_OF_TOOL = frozenset(
-    {"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"}
-)
+_CODE_KEYS = word_set("code script source python javascript js input program snippet cell new_source expression")
+_CODE_TOOL_KEYS = _CODE_KEYS | {"", "command", "cmd", "text", "content"}
+
+
+def _is_judged(call: ToolUse) -> bool:
+    """Return whether a call is judged by its commands alone, or only reads."""
+    words = call.words
+    plain = is_shell(words) and POWERSHELLS.isdisjoint(words) and all(key in _PLAIN for key, _ in call.pairs)
+    return plain or (words[:1] != () and words[0] in _READING and _DATABASE.isdisjoint(words))
+
+
+def _stands_for(call: ToolUse) -> Iterator[Command]:
+    """Yield the commands that a tool stands for."""
+    if not _is_judged(call):
+        unwrap = Unwrapper()
+        for simple in stands_for(call):
+            yield from (msgspec.structs.replace(command, indirect=True) for command in unwrap.words(simple))
+
+
+def _codes(call: ReadArguments) -> list[str]:
+    """Return the code in another language than shell that a tool runs."""
+    if not WRITES_CODE.isdisjoint(call.words):
+        return []
+    runs = runs_code(call.words) or "code" in call.words or not POWERSHELLS.isdisjoint(call.words)
+    keys = _CODE_TOOL_KEYS if runs else _CODE_KEYS
+    return [value for key, value in call.pairs if key in keys]
 
 
 def _commands(call: ReadArguments) -> Iterator[Command]:
-    runs = runs_code(call.words)
-    scripts = [
-        *call.scripts,
-        *(
-            script
-            for key, code in call.pairs
-            if key in _CODE or (runs and key in _CODE_OF_TOOL)
-            for script in _texts(code)
-        ),
-    ]
     unwrap = Unwrapper()
-    for script in scripts:
+    for script in call.scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+    for code in _codes(call):
+        yield from unwrap.words(Simple(argv=(GIVEN_CODE, "-c", code), text=short(code)))
+    runs = runs_code(call.words)
     magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
     for named in (*call.of_program, *magics):
         for command in followed(unwrap.script(named), unwrap.script):
@@ -247,7 +237,3 @@ def _magics(code: str) -> Iterator[str]:
         yield code[cell.end() :][:20_000]
     else:
         yield from (found["text"] for found in islice(_LINE.finditer(code), MAX_MAGICS))
-
-
-def _texts(code: str) -> Iterator[str]:
-    return (script if isinstance(script, str) else " ".join(script) for script in scripts_in(code))

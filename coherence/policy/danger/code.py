@@ -12,7 +12,11 @@ from coherence.policy.danger.danger import Command
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.sql import destroys_data
 
+GIVEN_CODE = "(code)"
+"""Program of the code that a tool is given: its language is not known."""
+
 INTERPRETERS: dict[str, frozenset[str]] = {
+    GIVEN_CODE: frozenset({"-c"}),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "py", "ipython"), frozenset({"-c"})),
     **dict.fromkeys(
         ("node", "nodejs", "bun", "deno", "ruby", "perl", "lua", "osascript"), frozenset({"-e", "-p", "-E", "--eval"})

@@ -1,4 +1,4 @@
-"""What the table of dangers is made of: rows, and the command or the call that a row looks at."""
+"""Rows of the table of dangers, and the command or the call that a row looks at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.validation import shown
 
 DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
-"""Flags with which nearly every program only says what it would do."""
+"""Flags with which nearly every program only prints what it would do."""
 
 _CLUSTER = lazy_regex(r"-[A-Za-z0-9]+")
 
@@ -197,6 +197,10 @@ class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
     targets: Callable[[ToolUse], Iterable[str]] | None = None
     weighs: bool = True
 
+    def fires(self, call: ToolUse) -> bool:
+        """Return whether a call is dangerous."""
+        return self.test(call)
+
 
 Danger = DangerousCommand | DangerousCall
 """A row of the table."""
@@ -209,7 +213,7 @@ def check_danger(row: object) -> None:
 
 
 UNJUDGED = "unjudged"
-"""Kind of an enforced row about a call that is too long to be judged: it warns, and refuses nothing."""
+"""Kind of the enforced row about a call that is too long to be judged: it warns, and refuses nothing."""
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Paths that hold a whole system, somebody's home, stored data or a project: nobody wants one of them wiped."""
+"""Paths that hold a whole system, a home, stored data or a project."""
 
 from __future__ import annotations
 

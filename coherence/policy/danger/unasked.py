@@ -1,9 +1,10 @@
-"""Destructive calls that nobody asked for: the table of dangers on calls that were made, beside what was requested."""
+"""Destructive calls that no request asked for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -15,7 +16,7 @@ from coherence.detect.directives import delegates
 from coherence.detect.fingerprints import name_words
 from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
-from coherence.policy.danger.asking import MAX_ORDERS, is_asked, orders_in
+from coherence.policy.danger.asking import MAX_ORDERS, acts_of, is_asked, orders_in
 from coherence.policy.danger.classify import judge
 from coherence.policy.danger.danger import UNJUDGED, Danger, Match, short
 from coherence.policy.danger.table import DEFAULT
@@ -25,7 +26,7 @@ RULE = "destructive_unasked"
 """Name of the findings."""
 
 ENFORCED_RULE = "harmful_call"
-"""Name of the findings of calls that nobody wants unless asked for."""
+"""Name of the findings of enforced calls that no request asked for."""
 
 _ASKING_WORDS = (
     "delete remove drop clean clear purge wipe erase reset revert undo cancel terminate kill stop destroy force "
@@ -33,33 +34,33 @@ _ASKING_WORDS = (
     "deactivate rid"
 )
 ASKING = tokens(_ASKING_WORDS)
-"""Words by which somebody asks for something destructive."""
+"""Words of a request for something destructive."""
 
 _DESTROYING = (
     "cancel delete remove drop purge wipe erase destroy terminate revoke uninstall truncate disable deactivate"
 )
 DESTROYING = frozenset(_DESTROYING.split())
-"""Words of a tool's name by which it destroys something, where the table has no row for it."""
+"""Words in the name of a tool that destroys something, where the table has no row for it."""
 
 _PAYING = "pay payment money transfer refund purchase buy checkout withdraw certificate"
 PAYING = frozenset(_PAYING.split())
-"""Words of a tool's name by which it spends somebody's money."""
+"""Words in the name of a tool that spends money."""
 
 _ASKING_TO_PAY = (
     "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice "
     "subscription compensation certificate upgrade exchange return"
 )
 ASKING_TO_PAY = tokens(_ASKING_TO_PAY)
-"""Words by which somebody asks for something that money is spent on."""
+"""Words of a request to spend money."""
 
 REQUEST_CHARS = 600
 """Characters of a request that are looked at, half from each end: a long one describes more than it asks for."""
 
 ASKED, UNASKED = 0.3, 1.0
-"""What a destructive call counts where a request speaks of destruction, and where none does."""
+"""Score of a destructive call where a request speaks of destruction, and where none does."""
 
 DELEGATED = 0.4
-"""What is left of that where the user left it to a text what is done."""
+"""Share of the score that is left where the user delegated the decision to a text."""
 
 RESTORED = 0.3
 """Share of that where a file is set back to what version control has, or a folder goes that the agent has made one in:
@@ -69,7 +70,7 @@ PROVISIONAL = frozenset({"cart", "basket", "draft", "wishlist"})
 """Words of a tool's name by which nothing is lost yet."""
 
 FADES = 0.7
-"""What is left of it at each later message or call."""
+"""Share of the score that is left at each later message or call."""
 
 EVERYBODYS = frozenset({".", "..", "tmp", "src", "home", "usr", "var", "opt", "lib", "tests", "test", "app"})
 """Folders that a project has anyway: that one was made in them says nothing of the others there."""
@@ -102,16 +103,16 @@ LEAST = 0.6
 
 
 class DestructiveCalls(msgspec.Struct):
-    """What is remembered of them; plain data."""
+    """State of the detector; plain data."""
 
     requests: int = 0
     """Requests since the newest goal, that one included: without any, nothing is unasked."""
     asked: bool = False
-    """Whether anybody has asked for something destructive since the newest goal."""
+    """True after a request for something destructive since the newest goal."""
     asked_to_pay: bool = False
-    """Whether anybody has asked for something that money is spent on."""
+    """True after a request to spend money since the newest goal."""
     delegated: bool = False
-    """Whether the user left it to a text what is done."""
+    """True if the user delegated the decision to a text."""
     made: list[str] = []
     """Files and folders that the agent has made, by name, the newest; with a slash, folders that it made one in."""
     value: float = 0.0
@@ -119,9 +120,9 @@ class DestructiveCalls(msgspec.Struct):
     """Number of the call; 0 = of an earlier session."""
     what: str = ""
     orders: list[str] = []
-    """Sentences by which somebody may have asked for something enforced since the newest goal, the newest."""
+    """Newest sentences since the newest goal that may ask for something enforced."""
     harmful: int = 0
-    """Number of the newest call, if it is one that nobody wants and nobody has asked for; 0 = it is none."""
+    """Number of the newest call, if it is enforced and no request asked for it; else 0."""
     harmful_why: str = ""
     forbidden: int = 0
     """Number of the newest call, if the deny list forbids it; 0 = it does not."""
@@ -153,6 +154,10 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         super().__init__()
         self.table = DEFAULT if table is None else table
         self.forbid = forbid
+
+    @cached_property
+    def _acts(self) -> frozenset[str]:
+        return acts_of(self.table)
 
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked for."""
@@ -193,7 +198,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         own = set(data.made) if match is not None else set()
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
-        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if _may_write(text) else []
+        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)]
         saved = (found[1] or found[2] for found in _SAVED.finditer(text)) if written and "(" in text else ()
         written += [name for name in saved if "." in name]
         made = _FOLDERS.finditer(text) if "mkdir" in text else ()
@@ -215,11 +220,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
             data.value, data.seq, data.what = value, observed.seq, what
 
     def unwanted(self, enforced: Sequence[Match]) -> Match | None:
-        """Return the first enforced row's match for which nobody has asked."""
+        """Return the first enforced match that no request asked for."""
         return next((match for match in enforced if not is_asked(match, self.data.orders)), None)
 
     def asked_call(self, seq: int, tool: str, arguments: bytes) -> list[Finding]:
-        """Return what is found of a call that has not run: what nobody wants, and what is forbidden, asks to block."""
+        """Return the findings about a call that has not run; an enforced or forbidden one asks to block it."""
         entry = forbidding(tool, arguments, self.forbid) if self.forbid else None
         found = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
         match = self.unwanted(judge(tool, arguments, self.table).enforced)
@@ -228,7 +233,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         return [*found, _harmful(seq, _why(match), "warn" if match.kind == UNJUDGED else "block")]
 
     def _by_name(self, tool: str, words: set[str]) -> tuple[float, str]:
-        """Return what a call counts by its tool's name, and what it does."""
+        """Return the score of a call by its tool's name, and a phrase that says what it does."""
         shown = short(tool, 80)
         if not DESTROYING.isdisjoint(words):
             return (ASKED if self.data.asked else UNASKED), f"{shown} cannot be taken back"
@@ -242,10 +247,10 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         data.asked = data.asked or not ASKING.isdisjoint(found.tokens)
         data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
         data.delegated = data.delegated or delegates(found.raw)
-        data.orders = [*data.orders, *orders_in(observed.text)][-MAX_ORDERS:]
+        data.orders = [*data.orders, *orders_in(observed.text, self._acts)][-MAX_ORDERS:]
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
-        """Return what was destroyed without being asked for, and that the newest call is one that nobody wants."""
+        """Return the findings about unrequested destruction, and about the newest call."""
         data = self.data
         found = [_harmful(data.harmful, data.harmful_why, "warn")] if data.harmful else []
         if data.forbidden and data.forbidden_by is not None:
@@ -288,14 +293,6 @@ def _harmful(seq: int, why: str, severity: DecisionKind) -> Finding:
     )
 
 
-def _may_write(text: str) -> bool:
-    """Return whether a call's text holds a sign without which no file is written: `_WRITTEN` finds none."""
-    if ">" in text:
-        return True
-    low = text.lower()
-    return 'path"' in low or 'name"' in low
-
-
 def _made(folders: Iterable[str]) -> list[str]:
     """Return the names of folders made, and with a slash those of the folders that they were made in."""
     made: list[str] = []
@@ -306,6 +303,6 @@ def _made(folders: Iterable[str]) -> list[str]:
 
 
 def _places(path: str) -> list[str]:
-    """Return by what names a path is known as an own one: its own, and those of the folders that it lies in."""
+    """Return the names that make a path an own one: its own, and those of the folders that it lies in."""
     *outer, name = [part for part in path.split("/") if part] or [""]
     return [name, *outer, *(part + "/" for part in outer if part not in EVERYBODYS)]

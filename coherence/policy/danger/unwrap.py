@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
 from coherence.policy.danger.danger import Command, flags_of, short
 from coherence.policy.danger.shell import Simple, simple_commands
@@ -13,160 +14,73 @@ from coherence.policy.danger.shell import Simple, simple_commands
 MAX_DEPTH = 16
 """Commands inside commands that are followed; a text below is only searched for dangerous words."""
 
-SHELLS = frozenset(
-    {"sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash", "source", ".", "at", "batch"}
-)
+SHELLS = word_set("sh bash zsh dash ksh mksh fish ash csh tcsh rbash source . at batch")
 """Programs that run their ``-c`` argument or their input as shell text."""
 
 POWERSHELLS = frozenset({"powershell", "pwsh"})
 """Programs that run PowerShell text; the parts of it that matter here read like shell."""
 
-_SCRIPTS = frozenset({"eval", "watch", "parallel", "trap", "iex", "invoke-expression"})
+_SCRIPTS = word_set("eval watch parallel trap iex invoke-expression")
 
 # The keywords stand here because the grammar reads them as programs in places (after `!`), and the rough reading does.
-# Program: its options that take a value, and how many operands stand before the command it runs.
-_WRAPPERS: dict[str, tuple[str, int]] = {
-    "sudo": ("-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir", 0),
-    "doas": ("-u -C", 0),
-    "env": ("-u -C --unset --chdir", 0),
-    "nohup": ("", 0),
-    "time": ("-f -o", 0),
-    "nice": ("-n --adjustment", 0),
-    "ionice": ("-c -n", 0),
-    "xargs": ("-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace", 0),
-    "timeout": ("-s -k --signal --kill-after", 1),
-    "gtimeout": ("-s -k --signal --kill-after", 1),
-    "command": ("", 0),
-    "builtin": ("", 0),
-    "exec": ("-a", 0),
-    "coproc": ("", 0),
-    "busybox": ("", 0),
-    "toybox": ("", 0),
-    "stdbuf": ("-i -o -e --input --output --error", 0),
-    "setsid": ("", 0),
-    "unbuffer": ("", 0),
-    "chronic": ("", 0),
-    "caffeinate": ("-t -w", 0),
-    "strace": ("-e -o -p -s -u", 0),
-    "ltrace": ("-e -o -p -s -u", 0),
-    "taskset": ("", 1),
-    "chrt": ("", 1),
-    "flock": ("-w -E --timeout", 1),
-    "chroot": ("", 1),
-    "unshare": ("", 0),
-    "nsenter": ("-t --target", 0),
-    "runuser": ("-u -g", 0),
-    "npx": ("-p --package", 0),
-    "bunx": ("", 0),
-    "uvx": ("--from --with", 0),
-    "entr": ("", 0),
-    "start": ("", 0),
-    **dict.fromkeys(("{", "!", "if", "then", "elif", "else", "while", "until", "do"), ("", 0)),
-    "pkexec": ("--user", 0),
-    "systemd-run": ("-p -u --unit --property", 0),
-    "proxychains": ("-f", 0),
-    "proxychains4": ("-f", 0),
-    "firejail": ("", 0),
-    "wsl": ("-d -u", 0),
-}
+_WRAPPERS = word_set(
+    "sudo doas env nohup time nice ionice xargs timeout gtimeout command builtin exec coproc busybox toybox stdbuf "
+    "setsid unbuffer chronic caffeinate strace ltrace taskset chrt flock chroot unshare nsenter runuser npx bunx "
+    "uvx entr start pkexec systemd-run proxychains proxychains4 firejail wsl { ! if then elif else while until do"
+)
+"""Programs that run the command in their arguments."""
+_OPERAND_FIRST = word_set("timeout gtimeout taskset chrt flock chroot")
+"""Those with an operand of their own before that command."""
 _RUNNERS = {
     **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "hatch", "conda", "mamba", "micromamba", "rye"), "run"),
     **dict.fromkeys(("bundle", "npm", "pnpm", "yarn", "mise", "direnv"), "exec"),
     "adb": "shell",
 }
-_RUNNER_VALUES = frozenset(["-n", "-p", "--name", "--prefix", "--with", "--python", "--directory", "--project"])
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "podman-compose"})
-_CONTAINER_VALUES = frozenset(
-    [
-        "-e",
-        "-u",
-        "-w",
-        "-v",
-        "-p",
-        "-l",
-        "-m",
-        "-h",
-        "--env",
-        "--user",
-        "--workdir",
-        "--env-file",
-        "--detach-keys",
-        "--volume",
-        "--publish",
-        "--name",
-        "--network",
-        "--entrypoint",
-        "--mount",
-        "--platform",
-        "--memory",
-        "--cpus",
-        "--label",
-        "--hostname",
-        "--gpus",
-        "--add-host",
-        "--index",
-    ]
-)
-_SSH_VALUES = frozenset(
-    [
-        "-i",
-        "-p",
-        "-l",
-        "-o",
-        "-F",
-        "-J",
-        "-L",
-        "-R",
-        "-D",
-        "-b",
-        "-c",
-        "-E",
-        "-e",
-        "-I",
-        "-m",
-        "-O",
-        "-Q",
-        "-S",
-        "-W",
-        "-w",
-    ]
-)
-_WITH_C = frozenset({"su", "script", "runuser", "flock", "vagrant"})
-_GLOBAL_VALUES: dict[str, frozenset[str]] = {
-    "git": frozenset(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"]),
-    **dict.fromkeys(
-        ("docker", "podman", "nerdctl"), frozenset(["-H", "--host", "--context", "-c", "--config", "-l", "--log-level"])
-    ),
-    **dict.fromkeys(
-        ("docker-compose", "podman-compose"), frozenset(["-f", "--file", "-p", "--project-name", "--profile"])
-    ),
+_CONTAINERS = word_set("docker podman nerdctl docker-compose podman-compose")
+_WITH_C = word_set("su script runuser flock vagrant")
+_VALUES = {
+    "sudo": "-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir",
+    "doas": "-u -C",
+    "env": "-u -C --unset --chdir",
+    "time": "-f -o",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n",
+    "xargs": "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace",
+    **dict.fromkeys(("timeout", "gtimeout"), "-s -k --signal --kill-after"),
+    "exec": "-a",
+    "stdbuf": "-i -o -e --input --output --error",
+    "caffeinate": "-t -w",
+    **dict.fromkeys(("strace", "ltrace"), "-e -o -p -s -u"),
+    "flock": "-w -E --timeout",
+    "nsenter": "-t --target",
+    "runuser": "-u -g",
+    "npx": "-p --package",
+    "uvx": "--from --with",
+    "pkexec": "--user",
+    "systemd-run": "-p -u --unit --property",
+    **dict.fromkeys(("proxychains", "proxychains4"), "-f"),
+    "wsl": "-d -u",
+    "ssh": "-i -p -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w",
+    "git": "-C -c --git-dir --work-tree --namespace --exec-path",
+    **dict.fromkeys(("docker", "podman", "nerdctl"), "-H --host --context -c --config -l --log-level"),
+    **dict.fromkeys(("docker-compose", "podman-compose"), "-f --file -p --project-name --profile"),
     **dict.fromkeys(
         ("kubectl", "oc", "helm", "k3s"),
-        frozenset(
-            [
-                "-n",
-                "--namespace",
-                "--context",
-                "--kube-context",
-                "--kubeconfig",
-                "--cluster",
-                "--user",
-                "-s",
-                "--server",
-                "--token",
-            ]
-        ),
+        "-n --namespace --context --kube-context --kubeconfig --cluster --user -s --server --token",
     ),
-    "aws": frozenset(["--region", "--profile", "--output", "--endpoint-url", "--query", "--color"]),
-    **dict.fromkeys(
-        ("gcloud", "az", "gh", "heroku", "fly"), frozenset(["--project", "--account", "-R", "--repo", "-a", "--app"])
-    ),
-    "systemctl": frozenset(["-H", "-M", "--host", "--machine", "-t", "--type"]),
-    **dict.fromkeys(("redis-cli", "valkey-cli"), frozenset(["-h", "-p", "-a", "-n", "-u", "--user", "--pass", "-s"])),
-    "npm": frozenset(["--prefix", "-w", "--workspace"]),
-    "tmux": frozenset(["-L", "-S", "-f", "-c"]),
+    "aws": "--region --profile --output --endpoint-url --query --color",
+    **dict.fromkeys(("gcloud", "az", "gh", "heroku", "fly"), "--project --account -R --repo -a --app"),
+    "systemctl": "-H -M --host --machine -t --type",
+    **dict.fromkeys(("redis-cli", "valkey-cli"), "-h -p -a -n -u --user --pass -s"),
+    "npm": "--prefix -w --workspace",
+    "tmux": "-L -S -f -c",
 }
-_NO_VALUES: frozenset[str] = frozenset()
+"""Options before the first operand that are followed by a value, by program."""
+_CONTAINER_VALUES = (
+    "-e -u -w -v -p -l -m -h --env --user --workdir --env-file --detach-keys --volume --publish --name --network "
+    "--entrypoint --mount --platform --memory --cpus --label --hostname --gpus --add-host --index"
+)
+_RUNNER_VALUES = "-n -p --name --prefix --with --python --directory --project"
 _PASSES_ON = lazy_regex(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
 _ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
 _SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
@@ -228,7 +142,7 @@ def _command(simple: Simple) -> Command:
     program = name.replace("\\", "/").rpartition("/")[2].lower()
     program = _SUFFIX.sub("", program) if "." in program else program
     args = simple.argv[1:]
-    operands = _after_options(args, _GLOBAL_VALUES.get(program, _NO_VALUES))
+    operands = _after_options(args, _VALUES.get(program, ""))
     operands = tuple([arg for arg in operands if arg == "-" or not arg.startswith("-")])
     return Command(
         program=program,
@@ -247,13 +161,13 @@ def _command(simple: Simple) -> Command:
     )
 
 
-def _after_options(args: Sequence[str], valued: frozenset[str], skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
-    """Return the words from the first operand on, ``skip`` operands later."""
-    at = 0
+def _after_options(args: Sequence[str], valued: str, skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
+    """Return the words from the first operand on, ``skip`` operands later; ``valued`` names options with a value."""
+    at, with_value = 0, valued.split()
     while at < len(args):
         arg = args[at]
         if arg.startswith("-") and arg != "-":
-            at += 2 if arg in valued else 1
+            at += 2 if arg in with_value else 1
         elif env and _ASSIGNMENT.fullmatch(arg):
             at += 1
         elif skip:
@@ -271,16 +185,16 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
         yield from _shell(command)
     if program in _WRAPPERS:
         if program != "command" or command.flags.isdisjoint(("-v", "-V")):
-            valued, skip = _WRAPPERS[program]
-            yield _after_options(args, frozenset(valued.split()), skip, env=program in ("sudo", "env", "doas"))
+            skip = int(program in _OPERAND_FIRST)
+            yield _after_options(args, _VALUES.get(program, ""), skip, env=program in ("sudo", "env", "doas"))
         if program == "env":
             yield from (arg[2:] for arg in args[:20] if arg.startswith("-S"))
             if "-S" in args:
                 yield " ".join(command.operands)
     elif program in _SCRIPTS:
-        yield " ".join(args[:1] if program == "trap" else _after_options(args, frozenset({"-n", "-t", "-c"})))
+        yield " ".join(args[:1] if program == "trap" else _after_options(args, "-n -t -c"))
     elif program == "ssh":
-        yield " ".join(_after_options(args, _SSH_VALUES, 1))
+        yield " ".join(_after_options(args, _VALUES[program], 1))
         if len(command.operands) < 2:
             yield command.stdin
     elif program in ("find", "fd", "fdfind"):
@@ -317,7 +231,7 @@ def _shell(command: Command) -> Iterator[str | tuple[str, ...]]:
             and "c" in arg
             and (arg == "--command" or arg[1] != "-")
         ):
-            rest = _after_options(args[at + 1 :], frozenset())
+            rest = _after_options(args[at + 1 :], "")
             yield "".join(rest[:1])
             if rest and _PASSES_ON.search(rest[0]):
                 yield " ".join(rest[2:])

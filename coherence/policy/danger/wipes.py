@@ -1,115 +1,16 @@
-"""SQL and code that wipe whole tables, databases or folders, and what they wipe."""
+"""Code in other languages than shell that wipes whole folders, tables or databases."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from operator import eq, ge, gt, le, lt, ne
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import plain_roots
 from coherence.policy.danger.paths import is_device
 from coherence.policy.danger.roots import holds_everything, is_disposable
-from coherence.policy.danger.sql import without_noise
+from coherence.policy.danger.sql import wiped_by_sql
 from coherence.policy.danger.things import taken_by_code
-
-_NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"
-_DROPS = lazy_regex(
-    r"\s*(?:DROP\s+(?P<what>DATABASE|SCHEMA|KEYSPACE|TABLESPACE|OWNED\s+BY|TABLE|COLLECTION)\s+(?:IF\s+EXISTS\s+)?"
-    + _NAME.format("dropped")
-    + r"|TRUNCATE\s+(?![(-])(?:TABLE\s+)?(?:ONLY\s+)?"
-    + _NAME.format("truncated")
-    + r"|(?:EXEC\w{0,4}\s+\w*drop\w*|FLUSHALL|FLUSHDB|MATCH\s*\(\w{0,20}\)\s*DETACH\s+DELETE)\b)",
-    re.IGNORECASE,
-)
-_DELETES = lazy_regex(r"\bDELETE\s+(?:(?:\w{1,60}\s+)?FROM\s+)?(?:ONLY\s+)?" + _NAME.format("emptied"), re.IGNORECASE)
-_STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+(?:\w{1,60}\s+)?FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
-_UPDATES = lazy_regex(r"\s*UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
-_LIMITS = lazy_regex(r"\b(?:WHERE|USING|LIMIT|JOIN)\b", re.IGNORECASE)
-_CONDITION = lazy_regex(r"\bWHERE\b(.{1,2000})", re.IGNORECASE | re.DOTALL)
-_BETWEEN = lazy_regex(r"\bBETWEEN\s+(?:-\d+|[01])\s+AND\s+\d{6,20}", re.IGNORECASE)
-_OR, _AND = lazy_regex(r"\bOR\b", re.IGNORECASE), lazy_regex(r"\bAND\b", re.IGNORECASE)
-_NUMBERS = lazy_regex(r"(?P<not>NOT\s+)?(?P<a>\d{1,18})\s*(?P<sign><>|!=|[<>]=?|==?)\s*(?P<b>\d{1,18})", re.IGNORECASE)
-_SIGNS = {"=": eq, "==": eq, "<>": ne, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_TRUE = lazy_regex(
-    r"TRUE|1|NOT\s+FALSE|EXISTS\s*\(\s*SELECT\s+(?:1|\*|NULL)\s*|(?P<same>'[\w%]{0,80}'|\w{1,60}(?:\.\w{1,60})?)\s*(?:[<>]?=)\s*(?P=same)"
-    r"|\w{0,20}id\s*(?:>=?|<>|!=)\s*(?:-\d{1,3}|[01])|\w{0,20}id\s+(?:IS\s+NOT\s+NULL|>=\s*0)|\w{1,60}\s+I?LIKE\s+'%{1,3}'"
-    r"|\w{1,60}\s*(?:<>|!=)\s*''|(?!\w{0,40}(?:_at|_on|_date|delet|archiv|expir|revok|parent|error|replac|cancel))\w{1,60}\s+IS\s+NOT\s+NULL"
-    r"|(?:char_)?len(?:gth)?\s*\(\w{1,60}\)\s*>=\s*0|\w{0,20}id\s+IN\s*\(\s*SELECT\s+\w{0,20}id\s+FROM\s+\w{1,60}\s*"
-    r"|created\w{0,10}\s*<=?\s*(?:NOW\(?|CURRENT_TIMESTAMP|'(?:[3-9]\d|2[1-9]|209|20[3-8])\d{1,16}')",
-    re.IGNORECASE,
-)
-
-
-def _is_always(statement: str) -> bool:
-    """Return whether the condition of a statement is true of every row."""
-    found = _CONDITION.search(statement)
-    if found is None:
-        return False
-    options = _OR.split(_BETWEEN.sub(">= 0", found[1]))
-    return any(all(_is_true(part) for part in _AND.split(option)) for option in options)
-
-
-def _is_true(text: str) -> bool:
-    text = text.strip(" \t\n()")
-    if (numbers := _NUMBERS.fullmatch(text)) is not None:
-        return _SIGNS[numbers["sign"]](int(numbers["a"]), int(numbers["b"])) is (numbers["not"] is None)
-    return _TRUE.fullmatch(text) is not None
-
-
-_MADE = lazy_regex(
-    r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?(?P<temp>TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    r"(?P<made>[\w.\"`\[\]#-]{1,200})",
-    re.IGNORECASE,
-)
-_UNDONE = lazy_regex(r"\bROLLBACK\b(?!\s+TO\b)", re.IGNORECASE)
-_SQL_CUE = ("drop", "truncate", "delete", "flush", "update")
-
-
-def _plain(name: str) -> str:
-    return name.strip('"`[]').replace('"', "").casefold()
-
-
-def wiped_by_sql(text: str, *, changes: bool = False) -> list[str]:
-    """Return the names of tables and databases that SQL drops or empties; ``?`` where it names none.
-
-    With ``changes`` they are those of tables in which it changes every row.
-
-    Not counted are names that say that they are made to be thrown away, a table that the same text makes anew, and what
-    the text takes back.
-
-    Examples
-    --------
-    >>> wiped_by_sql("SELECT 1; DELETE FROM users WHERE 1=1; DROP TABLE orders")
-    ['users', 'orders']
-    >>> wiped_by_sql("DELETE FROM users WHERE id = 3; DROP TABLE IF EXISTS t; CREATE TABLE t (a int)")
-    []
-    """
-    low = text[:20_000].casefold() if len(text) <= 20_000 else (text[:10_000] + ";" + text[-10_000:]).casefold()
-    if not any(cue in low for cue in _SQL_CUE):
-        return []
-    text = text if len(text) <= 20_000 else text[:10_000] + ";" + text[-10_000:]
-    clean = without_noise(text, keep=True)
-    if _UNDONE.search(clean) and "commit" not in low:
-        return []
-    made = {_plain(found["made"]) for found in _MADE.finditer(clean)}
-    wiped: list[str] = []
-    for statement in clean.split(";"):
-        if not changes and (drop := _DROPS.match(statement)) is not None:
-            name = _plain(drop["dropped"] or drop["truncated"] or "?")
-            if not (drop["truncated"] is None and name in made) and not is_disposable(name):
-                wiped.append(name)
-            continue
-        deletes = _STARTS_DELETE.match(statement) is not None
-        if deletes is changes:
-            continue
-        found = _DELETES.search(statement) if deletes else _UPDATES.match(statement)
-        if found is not None and (not _LIMITS.search(statement, found.end()) or _is_always(statement)):
-            name = _plain(found[1])
-            if name not in made and not is_disposable(name):
-                wiped.append(name)
-    return wiped[:8]
-
 
 _REMOVES_TREE = lazy_regex(
     r"\b(?:rmtree|removedirs|rmSync|rmdirSync|rm|rmdir|removeSync|emptyDirSync|emptyDir|rimraf(?:[\"']\)\.|\.)sync|rimraf|rimrafSync|rm_rf|rm_r"
@@ -154,7 +55,7 @@ def wiped_by_code(code: str) -> list[str]:
     """
     code = code if len(code) <= MAX_CODE else code[: MAX_CODE // 2] + "\n" + code[-MAX_CODE // 2 :]
     low = code.casefold()
-    return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code, low)][:8]
+    return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code)][:8]
 
 
 def _trees(code: str, low: str) -> Iterator[str]:
@@ -170,7 +71,7 @@ def _trees(code: str, low: str) -> Iterator[str]:
     looped = {found[1]: found[2] for found in _LOOP.finditer(code)}
     known = {found[1]: found[2] for found in _SET.finditer(code)} | looped
     for found in _REMOVES_TREE.finditer(code):
-        if _is_told(code, found.start()):
+        if _is_quoted(code, found.start()):
             continue
         what = found["what"]
         name = _VARIABLE.match(what)
@@ -215,7 +116,7 @@ _OPENS_DISK = lazy_regex(r"\b(?:open|openSync|fopen)\(\s?[\"'](/dev/[^\"'\n]{1,8
 _REMOVES_EACH = lazy_regex(r"\b(?:os\.remove|os\.unlink|unlinkSync|rmSync|\.unlink|rmtree)\s*\(")
 
 
-def _is_told(code: str, at: int) -> bool:
+def _is_quoted(code: str, at: int) -> bool:
     """Return whether a place in code stands within a text of its line."""
     line = code[max(code.rfind("\n", 0, at), at - 300, 0) : at]
     return (line.count("'") % 2 == 1 and line.count('"') % 2 == 0) or (line.count('"') % 2 == 1 and "'" not in line)

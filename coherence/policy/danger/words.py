@@ -1,4 +1,4 @@
-"""What a word of shell syntax means once quotes, escapes and known variables are gone."""
+"""The meaning of a word of shell syntax once quotes, escapes and known variables are gone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""What judges a call takes time in proportion to its text, on hostile shapes too."""
+"""Judging a call takes time in proportion to its text, on hostile shapes too."""
 
 from __future__ import annotations
+
+import inspect
+from types import ModuleType
 
 import pytest
 from growth import check_growth, spent
@@ -8,236 +11,61 @@ from growth import check_growth, spent
 from coherence.core.config import ForbiddenCall
 from coherence.policy.danger import (
     asking,
+    calls,
     classify,
     code,
     disclosure,
+    files,
     follow,
+    git,
+    protection,
     roots,
+    services,
     sql,
-    table_enforced,
-    table_things,
     things,
+    unread,
     wipes,
 )
 from coherence.policy.danger.classify import judge
 
+MODULES = (
+    *(asking, calls, classify, disclosure, files, follow, git, protection, roots, services, sql, things, unread),
+    wipes,
+)
 NAMED = [
-    (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
-    for module in (asking, classify, disclosure, follow, roots, sql, table_enforced, table_things, things, wipes)
-    for name, pattern in vars(module).items()
-    if hasattr(pattern, "finditer") and name.isupper()
+    *(
+        (module, name)
+        for module in MODULES
+        for name, pattern in vars(module).items()
+        if hasattr(pattern, "finditer") and name.isupper()
+    ),
+    (code, "_ROOTS"),
+    (code, "_JOINED"),
 ]
-NAMED += [(f"code.{name}", getattr(code, name)) for name in ("_ROOTS", "_JOINED")]
-
-WHOLE = frozenset(
-    (
-        "_REMOTE",
-        "_HOST",
-        "_ROOT",
-        "_SYSTEM",
-        "_BRANCHES",
-        "_ALL_BUCKET",
-        "_PART",
-        "_CLUSTER",
-        "_BELOW_ROOT",
-        "_TRUE",
-        "_NUMBERS",
-        "_AUDIT_LOG",
-        "_OPEN_MODE",
-        "_GUARDED",
-        "_LISTS_ALL",
-        "_LOOKS_MADE",
-    )
-)
-START = (
-    "_DROPS",
-    "_STARTS_DELETE",
-    "_UPDATES",
-    "_VARIABLE",
-    "_HOME_CALL",
-    "_DEFAULT",
-    "_CELL",
-    "_GOES_ON",
-    "_OWN_HOST",
-    "_ONE",
-    "_DIGITS",
-    "_DROP",
-    "_ONLY_SHOWS",
-)
-"""Patterns that are asked about a whole text, or its beginning, alone."""
 
 PIECES = (
-    *(
-        " ",
-        "a",
-        "A",
-        "1",
-        "/",
-        "~",
-        ".",
-        "-",
-        "_",
-        "'",
-        '"',
-        "`",
-        "(",
-        "[",
-        "{",
-        "$",
-        "=",
-        ":",
-        ";",
-        "\n",
-        "@",
-        "%",
-        "不要",
-        "é",
-    ),
-    *(
-        "a.",
-        "a/",
-        "/*",
-        "/..",
-        "~/",
-        "$HOME/",
-        "a@",
-        "a@b.",
-        "a@b.c ",
-        "https://",
-        "http://a/",
-        "a.b.",
-        "$(",
-        "$(cat ",
-        "${A",
-    ),
-    *(
-        "DROP TABLE ",
-        "DELETE FROM a ",
-        "TRUNCATE ",
-        "UPDATE a SET ",
-        "WHERE 1=1 ",
-        "CREATE TABLE ",
-        "/*",
-        "--",
-        "''",
-        "ROLLBACK ",
-    ),
-    *(
-        "rmtree(",
-        "rm(",
-        "a = ",
-        "for a in ",
-        "walk('",
-        "'a' ",
-        '"a" ',
-        '"""',
-        "'''",
-        "os.environ[",
-        "exec(",
-        "eval(a",
-        "a = fetch(",
-    ),
-    *(
-        "requests.post(",
-        "open('",
-        "data=",
-        "json=os.environ",
-        "body: ",
-        "urlopen(",
-        "password ",
-        "login is ",
-        "api_key: ",
-        "[redacted:",
-    ),
-    *(
-        "db.a.drop(",
-        "db.a",
-        "repos/a/",
-        "refs/heads/",
-        "+main",
-        "main",
-        "test_",
-        "prod ",
-        "_API_KEY",
-        "$A_TOKEN",
-        "s3://a",
-        "a:a",
-    ),
-    *(
-        "under no circumstances ",
-        "nothing gets ",
-        "only files below ",
-        "nobody may be invited ",
-        "Only Ana, ",
-        "keep a out",
-        "a must not ",
-    ),
-    *(
-        "at most 5 ",
-        "no pueden ",
-        "darf nicht ",
-        "die a bleiben ",
-        "with the label ",
-        "a = b",
-        "A = ",
-        "| a",
-        "- a",
-        "5 mg ",
-        "$5",
-        "x(a) = ",
-    ),
-    *(
-        "process.cwd()",
-        "$ENV{",
-        "' + '",
-        ".delete_a(",
-        "new Delete",
-        "'https://a' ",
-        "method: 'DELETE'",
-        "delete",
-        "created",
-    ),
-    *(
-        "\ta\n",
-        "a: ;",
-        '"a": "b"',
-        "* ",
-        "| base64 -d",
-        "seed phrase: a",
-        "word ",
-        "gh_",
-        "sk-",
-        "a-",
-        "backups/",
-        "~/a/",
-    ),
-    *(
-        "KEYS *",
-        "$(ls ",
-        "scriptblock]::Create(",
-        "glob('*')",
-        "if ",
-        "BETWEEN 0 AND ",
-        "id = id",
-        "LIKE '%'",
-        "0.0.0.0/0",
-    ),
-    *("- [", "to Ana ", "without ", "not ", "without ask", "do not ", "to The ", "/proc/1", "Bearer "),
-)
+    " ·a·A·1·/·~·.·-·_·'·\"·`·(·[·{·$·=·:·;·\n·@·%·不要·é·a.·a/·/*·/..·~/·$HOME/·a@·a@b.·a@b.c ·https://·http://a/·"
+    "a.b.·$(·$(cat ·${A·DROP TABLE ·DELETE FROM a ·TRUNCATE ·UPDATE a SET ·WHERE 1=1 ·CREATE TABLE ·--·''·"
+    "ROLLBACK ·rmtree(·rm(·a = ·for a in ·walk('·'a' ·\"a\" ·\"\"\"·'''·os.environ[·exec(·eval(a·a = fetch(·"
+    "requests.post(·open('·data=·json=os.environ·body: ·urlopen(·password ·login is ·api_key: ·[redacted:·"
+    "db.a.drop(·db.a·repos/a/·refs/heads/·+main·main·test_·prod ·_API_KEY·$A_TOKEN·s3://a·a:a·"
+    "under no circumstances ·nothing gets ·only files below ·nobody may be invited ·Only Ana, ·keep a out·"
+    "a must not ·at most 5 ·no pueden ·darf nicht ·die a bleiben ·with the label ·a = b·A = ·| a·- a·5 mg ·$5·"
+    "x(a) = ·process.cwd()·$ENV{·' + '·.delete_a(·new Delete·'https://a' ·method: 'DELETE'·delete·created·\ta\n·"
+    'a: ;·"a": "b"·* ·| base64 -d·seed phrase: a·word ·gh_·sk-·a-·backups/·~/a/·KEYS *·$(ls ·'
+    "scriptblock]::Create(·glob('*')·if ·BETWEEN 0 AND ·id = id·LIKE '%'·0.0.0.0/0·- [·to Ana ·without ·not ·"
+    "without ask·do not ·to The ·/proc/1·Bearer "
+).split("·")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "pattern"), NAMED, ids=[name for name, _ in NAMED])
-def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(name: str, pattern: object) -> None:
-    def ask(text: str) -> object:
-        own = name.rpartition(".")[2]
-        if own in WHOLE:
-            return pattern.fullmatch(text)  # type: ignore[attr-defined]
-        if own in START:
-            return pattern.match(text)  # type: ignore[attr-defined]
-        return list(pattern.finditer(text))  # type: ignore[attr-defined]
-
-    check_growth(ask, PIECES)
+@pytest.mark.parametrize(("module", "name"), NAMED, ids=lambda each: getattr(each, "__name__", each))
+def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(module: ModuleType, name: str) -> None:
+    pattern, source = getattr(module, name), inspect.getsource(module)
+    if any(f"{name}.{way}" in source for way in ("search", "find", "sub", "split")):
+        check_growth(lambda text: list(pattern.finditer(text)), PIECES)
+    else:  # the module asks about a whole text, or its beginning, alone
+        check_growth(pattern.fullmatch if f"{name}.fullmatch" in source else pattern.match, PIECES)
 
 
 HOSTILE = [

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from inspect import isfunction
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from coherence.policy.danger import (
+    calls,
+    disclosure,
+    files,
+    git,
+    protection,
+    services,
+    system,
+    table,
+    things,
+    unread,
+)
 from coherence.policy.danger.arguments import words_of
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import DangerousCall, DangerousCommand
@@ -123,6 +139,15 @@ def test_tools_every_row_has_its_own_name_and_says_what_happens() -> None:
     names = [row.name for row in DEFAULT]
     assert len(set(names)) == len(names)
     assert all(row.kind and row.says for row in DEFAULT)
+
+
+def test_default_names_every_public_check_that_no_other_module_calls() -> None:
+    folder = Path(table.__file__).parent
+    texts = [path.read_text("utf-8") for path in (*folder.glob("*.py"), folder / "dangers.toml")]
+    modules = (calls, disclosure, files, git, protection, services, system, things, unread)
+    checks = {name for module in modules for name, value in vars(module).items() if isfunction(value)}
+    uses = Counter(word for text in texts for word in re.findall(r"(?<!def )\b[a-z_]+\b", text))
+    assert sorted(name for name in checks if not uses[name]) == []
 
 
 def test_tools_wrong_arguments_of_a_user_are_refused() -> None:
