@@ -1,6 +1,6 @@
 """The metrics this package ships, a file each but for those that only vitals are made of.
 
-See ``docs/metrics.md`` for what they can and cannot say.
+See ``docs/reference/metrics.md`` for what they can and cannot say.
 """
 
 from typing import TYPE_CHECKING

@@ -15,7 +15,7 @@ from coherence.cli.main import main
 from coherence.core.registry import available
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = [
     pytest.param(language, text, id=f"{page.name}-{number}", marks=() if page.name == "README.md" else pytest.mark.slow)
     for page in PAGES
@@ -72,7 +72,7 @@ def test_docs_every_command_and_option_is_documented() -> None:
 
 
 def test_docs_every_metric_is_documented() -> None:
-    text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text("utf-8")
     for plugin in available("metrics"):
         if plugin.origin == "coherence-sensor":
             assert f"| `{plugin.name}` |" in text

@@ -269,7 +269,7 @@ class MetricInput:
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Measurements of one tick. Immutable.
 
-    A green band is not a proof that the agent is right; see ``docs/limits.md``.
+    A green band is not a proof that the agent is right; see ``docs/explanation/limits.md``.
     """
 
     tick_seq: int
