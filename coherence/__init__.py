@@ -1,4 +1,4 @@
-"""Interoception for LLM agents: tell whether an agent is still thinking straight.
+"""Interoception for LLM agents: report whether an agent is still on course.
 
 Public names are loaded on first use, so that importing this package costs nothing.
 """

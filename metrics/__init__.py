@@ -1,6 +1,6 @@
 """The metrics this package ships, a file each but for those that only vitals are made of.
 
-See ``docs/metrics.md`` for what they can and cannot say.
+``docs/reference/metrics.md`` lists them, ``docs/explanation/limits.md`` their limits.
 """
 
 from typing import TYPE_CHECKING

@@ -29,8 +29,8 @@ class OutcomeRisk:
 
     References
     ----------
-    Labels: tau-bench (Yao et al., 2024, arXiv 2406.12045), airline: 76 runs of 19 tasks, retail: 231 of 47. Figures and
-    their intervals: ``docs/metrics.md``, made by ``tests/bench/outcome_risk.py`` and ``outcome_choice.py``.
+    Labels: tau-bench (Yao et al., 2024, arXiv 2406.12045), airline: 76 runs of 19 tasks, retail: 231 of 47. Figures:
+    ``docs/explanation/evaluation.md``, made by ``tests/bench/outcome_risk.py``.
 
     Examples
     --------

@@ -25,12 +25,12 @@ WIDEST = 100
 @_STORE
 @click.argument("target", metavar="AGENT[/SESSION]")
 @click.argument("label", type=click.Choice(["good", "bad", "none"]))
-@click.option("--run", type=click.IntRange(1), help="Which run of the session, from 1 on. Default: the newest.")
+@click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
 def label(store: Path, target: str, label: str, run: int | None) -> None:
-    """Say that a run was good or bad; none takes a label back. AGENT alone means its newest session.
+    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
 
     A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
-    the agent's host has told. Thresholds of the agent's later sessions are learned from good runs, weights from both.
+    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
     Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import find_session, opened
@@ -58,15 +58,15 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
 
 @click.command()
 @_STORE
-@click.option("--agent", help="Only this agent.")
-@click.option("--reset", is_flag=True, help="Forget runs, labels and what was learned from them, without asking.")
+@click.option("--agent", help="Show only this agent.")
+@click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:
-    """Show from which risks on metrics alarm, how that was set, and whether it still holds; per agent.
+    """Show the thresholds of each agent's alarms, their origin, and their validity.
 
-    A threshold's budget is the share of good runs that may alarm. What is shown is what the agent's next session takes.
-    The weights of the risk are the fixed ones until labelled runs prove others better; the e-value says how near that
-    is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
+    The budget of a threshold is the share of good runs that may alarm. The values are those of the agent's next
+    session. The weights of the risk are fixed until labelled runs prove others better; the e-value is the evidence so
+    far. After a reset, a running session reports its newest run again. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.documents import print_document
     from coherence.cli.target import opened

@@ -33,14 +33,14 @@ SECONDARY = "secondary, not for a verdict"
     type=click.Choice(get_args(Measure)),
     default="pressure",
     show_default=True,
-    help="What is compared: fall of the pressure, error resolved, tool switched, task succeeded.",
+    help="Measure: fall of the pressure, error resolved, tool switched, task succeeded.",
 )
 def experiments(store: Path | None, as_json: bool, horizon: str | None, measure: Measure) -> None:
-    """Show whether telling the agent something helps: per pattern, pairs of firings told and not told.
+    """Show the effect of guidance on the agent, per pattern, from pairs of sent and withheld firings.
 
-    Effects are treatment minus control; an effect above 0 means that telling helps. The interval holds however often
-    you look. Only the fall of the pressure 5 actions later gives a verdict, as was settled beforehand; other measures
-    and horizons are shown without one. Exit status: 0 ok, 2 bad usage.
+    Effects are treatment minus control; above 0 means that guidance helps. The interval stays valid however often you
+    look. Only the fall of the pressure 5 actions later gives a verdict; other measures and horizons give none. Exit
+    status: 0 ok, 2 bad usage.
     """
     from coherence.cli.documents import print_document
     from coherence.cli.target import opened, split_target

@@ -27,7 +27,11 @@ def _shared(command: F) -> F:
     for option in reversed(
         (
             click.option(
-                "--window", type=click.IntRange(1), default=20, show_default=True, help="Messages of context."
+                "--window",
+                type=click.IntRange(1),
+                default=20,
+                show_default=True,
+                help="Recent messages that count as context.",
             ),
             click.option(
                 "--embedder",
@@ -41,12 +45,12 @@ def _shared(command: F) -> F:
                 "metrics",
                 metavar="NAME",
                 multiple=True,
-                help="A further metric, beside those of the weights; see `coherence metrics`. Repeatable.",
+                help="Measure a further metric; `coherence metrics` lists them. Repeatable.",
             ),
             click.option(
                 "--config",
                 type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="A TOML file with settings of the monitor.",
+                help="TOML file with settings of the monitor.",
             ),
             click.option(
                 "--store",
@@ -55,13 +59,13 @@ def _shared(command: F) -> F:
             ),
             click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table."),
             click.option(
-                "--jsonl", type=click.Path(dir_okay=False, path_type=Path), help="Write one JSON object a reading."
+                "--jsonl", type=click.Path(dir_okay=False, path_type=Path), help="Write one JSON object per reading."
             ),
             click.option(
                 "--step-scores",
                 type=click.Path(dir_okay=False, path_type=Path),
-                help="Write {id, score, step_scores} a run, for `coherence eval --scores`: risk by the one --metric, "
-                "or by the index.",
+                help="Write {id, score, step_scores} per run, for `coherence eval --scores`: the risk by the index, or "
+                "by --metric.",
             ),
         )
     ):
@@ -72,7 +76,7 @@ def _shared(command: F) -> F:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(coherence.__version__, prog_name="coherence")
 def main() -> None:
-    """Interoception for LLM agents: tell whether an agent is still thinking straight."""
+    """Interoception for LLM agents: report whether an agent is still on course."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # agents write what a terminal's encoding may not have
@@ -84,7 +88,7 @@ def main() -> None:
     "--format",
     "form",
     type=click.Choice(FORMAT_NAMES),
-    help="Format of the files; default: told by their content.",
+    help="Format of the files. Default: recognised by their content.",
 )
 @_shared
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML file.")
@@ -100,14 +104,13 @@ def main() -> None:
     help="Exit with 1 if the decision after any step of a run is that bad, or worse.",
 )
 def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
-    """Score recorded agent runs, one reading a step.
+    """Score recorded agent runs, with one reading per step.
 
     FILE may be - for the standard input.
 
     Reads OpenAI and Anthropic messages, Claude Code sessions and the run format of this project, as JSON or JSON Lines,
-    gzipped or not. What --jsonl, --step-scores and --html name is written over, unless that is an input, a store or
-    another output. Exit status: 0 ok, 1 a threshold was crossed, 2 bad usage or an input that could not be read (the
-    others are scored all the same).
+    gzipped or not. An output replaces the file of its name, unless that is an input, a store or another output. Exit
+    status: 0 ok, 1 a threshold was crossed, 2 bad usage or an unreadable input (the others are scored all the same).
     """
     from coherence.cli.score import score_files
 
@@ -121,7 +124,7 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     "metrics",
     metavar="NAME",
     multiple=True,
-    help="A metric or vital, index or pressure. Repeatable. Default without --scores: the alarms and the index.",
+    help="Metric, vital, index or pressure. Repeatable. Default without --scores: the alarms and the index.",
 )
 @click.option(
     "--scores",
@@ -133,7 +136,7 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
 @click.option(
     "--target",
     type=click.Choice(("hijack", "failure", "step")),
-    help="What the labels are asked; default: whatever they tell.",
+    help="Question to judge. Default: all that the labels answer.",
 )
 @click.option(
     "--embedder",
@@ -145,22 +148,22 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A TOML file with settings of the monitor.",
+    help="TOML file with settings of the monitor.",
 )
 @click.option(
     "--in-sample-too",
     is_flag=True,
-    help="Show figures of runs that a system was tuned on beside held-out ones, marked.",
+    help="Show figures of runs on which a system was tuned, marked, beside held-out ones.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as one HTML file.")
 def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
-    """Judge metrics, or any scores, by labelled runs: whether their alarms mean anything.
+    """Judge metrics, or any scores, on labelled runs.
 
     DATA are files of this project's run format with labels, gzipped or not. The metric made for a question, else the
-    first one (or file of scores), is compared with the others and with trivial scores. What --html names is written
-    over, unless that is an input or a store. Exit status: 0 ok, 2 bad usage, an input that could not be read, no
-    labels, or figures that must not be compared.
+    first one (or file of scores), is compared with the others and with trivial scores. An older --html file is
+    replaced, unless it is an input or a store. Exit status: 0 ok, 2 bad usage, an unreadable input, no labels, or
+    figures that must not be compared.
     """
     from coherence.cli.evaluate import evaluate_files
 
@@ -174,12 +177,12 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("report.html"),
     show_default=True,
-    help="Where the report is written.",
+    help="File of the report.",
 )
 def demo(**options: Any) -> None:
     """Score the 12 real agent runs that come with the package, and write a report.
 
-    An older report is written over, a store is not.
+    An older report is replaced, a store is not.
     """
     from coherence.cli.score import score_files
 
@@ -194,13 +197,13 @@ def demo(**options: Any) -> None:
     "--format",
     "form",
     type=click.Choice(FORMAT_NAMES),
-    help="Format of the file; default: told by its content.",
+    help="Format of the file. Default: recognised by its content.",
 )
-@click.option("--run", metavar="ID", help="Only this run of the file, with its reasons.")
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Steps and agents that are shown.")
+@click.option("--run", metavar="ID", help="Show only this run, with its reasons.")
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Number of steps and agents to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def blame_run(path: Path, **options: Any) -> None:
-    """Rank the steps and agents of a failed run by what speaks for their having decided its end.
+    """Rank the steps and agents of a failed run by the evidence that they decided its end.
 
     A run whose steps do not stand out is "undecided". Exit status: 0 ok, 2 bad usage or a file that could not be read.
     """
@@ -213,10 +216,10 @@ def blame_run(path: Path, **options: Any) -> None:
 @click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def eval_cases(path: Path | None, *, as_json: bool) -> None:
-    """Play sessions with a known failure, and compare what the monitor makes of each with the verdict it is to have.
+    """Play sessions with a known failure, and compare the verdict on each with the expected one.
 
-    FILE is a packet of cases in JSON; default: the one that comes with the package. Exit status: 0 all verdicts are as
-    expected, 1 one is not, 2 bad usage or a file that could not be read.
+    FILE is a packet of cases in JSON; default: the shipped one. Exit status: 0 all verdicts are as expected, 1 one is
+    not, 2 bad usage or an unreadable file.
     """
     from coherence.cli.cases import evaluate_cases
 
@@ -235,10 +238,10 @@ def metrics(as_json: bool) -> None:
 @main.command()
 @click.argument("name", required=False)
 def schema(name: str | None) -> None:
-    """Print the JSON Schema of what a command prints with --json, or list all of them.
+    """Print the JSON Schema of a --json document, or list all of them.
 
-    NAME is the command with dots between its words, such as score or guard.status. Each document says by which schema
-    it is made, such as "coherence.score/1"; of an array or of JSON lines, each record does.
+    NAME is the command with dots between its words, such as score or guard.status. Each document names its schema,
+    such as "coherence.score/1"; in an array or in JSON lines, each record does.
     """
     from coherence.cli.documents import print_schemas
 
@@ -251,29 +254,29 @@ def schema(name: str | None) -> None:
     "--embedder",
     metavar="NAME[:ARGS]",
     required=True,
-    help="Whose scale it is: as for `coherence score`, with a fingerprint.",
+    help="Embedder of the scale, as for `coherence score`; it needs a fingerprint.",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("scale.json"),
     show_default=True,
-    help="Where the scale is written.",
+    help="File of the scale.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMAT_NAMES),
-    help="Format of the files; default: told by their content.",
+    help="Format of the files. Default: recognised by their content.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
 def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
     """Fit a scale of the calibrated index for any embedder, on recorded runs of your own.
 
-    FILE is what `coherence score` reads, a store too. A run counts as good unless its labels or its outcome say that it
-    went wrong; one that did counts from the step that its labels name, without one not at all. A monitor takes the
-    scale by the setting scale = "scale.json". What --out names is written over, unless that is an input or a store.
-    Exit status: 0 ok, 2 bad usage, a file that could not be read, or too few runs.
+    FILE is what `coherence score` reads, a store too. A run counts as good unless its labels or its outcome say
+    otherwise. A bad run counts from the step that its labels name; without one it is left out. A monitor uses the
+    scale by the setting scale = "scale.json". An older --out file is replaced, unless it is an input or a store. Exit
+    status: 0 ok, 2 bad usage, an unreadable file, or too few runs.
     """
     from coherence.cli.calibrate import calibrate_files
 
@@ -301,11 +304,13 @@ def sessions(store: Path | None, as_json: bool) -> None:
 @main.command()
 @click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
 @_STORE
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Newest events of a session.")
-@click.option("--kind", help="Only events of this kind, such as tool_result or fault.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Number of newest events per session."
+)
+@click.option("--kind", help="Show only events of this kind, such as tool_result or fault.")
 @_JSON
 def log(target: str | None, **options: Any) -> None:
-    """Print recorded events, one a line, with what was measured and decided."""
+    """Print recorded events, one per line, with the measurements and decisions."""
     from coherence.cli.logs import print_log
 
     print_log(target, **options)
@@ -320,7 +325,7 @@ def log(target: str | None, **options: Any) -> None:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A TOML file: show which decisions would have been others.",
+    help="TOML file: show which decisions would have been different.",
 )
 @_JSON
 def replay(target: str | None, **options: Any) -> None:

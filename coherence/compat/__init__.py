@@ -1,6 +1,7 @@
 """The contract of the classic event-driven regulator, on this package's rules: change one import and go on.
 
-``from coherence.compat import Decision, LLMEvent, Regulator``; what differs on purpose stands in ``docs/compat.md``.
+``from coherence.compat import Decision, LLMEvent, Regulator``; ``docs/how-to/classic-regulator.md`` lists what
+differs.
 """
 
 from coherence.compat.decisions import CircuitBreakReason, CorrectionPattern, Decision

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Measurable(Protocol):
-    """Interface of the object that a clock thread drives: a sensor."""
+    """Sensor that a clock thread drives."""
 
     def measure_sync(self, tick: Tick | None = None, /) -> object:
         """Measure once."""

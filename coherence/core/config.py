@@ -15,7 +15,7 @@ from coherence.core.validation import check_count, check_flag, check_number, che
 
 
 def read_table(kind: Any, value: Any) -> Any:
-    """Decode a table; a bad entry is named, which msgspec does not do."""
+    """Decode a table; an error names the bad entry, which msgspec does not do."""
     if get_origin(kind) is not FrozenDict:
         raise TypeError(f"cannot decode {kind}")
     if not isinstance(value, Mapping):
@@ -43,7 +43,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def _read_settings(path: str | Path) -> dict[str, Any]:
-    """Return the settings of a TOML file; the path of a scale is told from the file's folder."""
+    """Return the settings of a TOML file; the path of a scale is relative to the folder of the file."""
     settings = read_toml(path)
     if isinstance(settings.get("scale"), str):
         settings["scale"] = str(Path(path).parent / settings["scale"])
@@ -51,8 +51,8 @@ def _read_settings(path: str | Path) -> dict[str, Any]:
 
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
-"""When a monitor measures by itself: after each tool result or assistant message, after each event, only when
-``decide()`` asks, or every so many seconds (if anything has happened)."""
+"""Moment of a measurement: after each tool result or assistant message (``step``), after each event, only in
+``decide()`` (``manual``), or every so many seconds if anything has happened."""
 
 
 SIGNALS = (
@@ -66,21 +66,21 @@ SIGNALS = (
     "repetition",
     "incoherence",
 )
-"""What pressure is made of: the vitals and one minus the index."""
+"""Signals of the pressure: the vitals, and one minus the index."""
 
 
 _WEIGHTS = "weights must be a table, 'default' or 'classic'"
 
 
 def disabled() -> bool:
-    """Tell whether ``COHERENCE_DISABLED`` switches the package off (any value but empty, 0, false, no, off)."""
+    """Return ``True`` if ``COHERENCE_DISABLED`` is set to anything but empty, 0, false, no or off."""
     return os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings by which signals become one pressure and a mode; see ``docs/decisions.md`` for the formulas.
+    """Formula that turns signals into one pressure and a mode; see ``docs/explanation/pressure.md``.
 
-    The defaults react to failures within a few calls; :meth:`classic` gives the constants of an earlier system.
+    The defaults react to failures within a few calls. :meth:`classic` has the constants of ``soma-ai`` 2026.4.30.
     """
 
     weights: FrozenDict[str, float] = FrozenDict(
@@ -94,17 +94,15 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         repetition=1.0,
         incoherence=1.0,
     )
-    """Signal -> weight in the mean. A signal of weight 0, or that a given table does not name, is left out, of the
-    maximum too."""
+    """Weight of each signal in the mean. A signal of weight 0, or one that your table does not name, is ignored."""
     unknown_is_calm: bool = True
-    """Whether a signal that is unknown counts as calm in the mean, so that one signal weighs the same whatever else is
-    known; else it leaves the mean."""
+    """Count an unknown signal as calm in the mean. If false, it leaves the mean."""
     alpha: float = 0.08
-    """How fast baselines learn, in (0, 1]; higher forgets faster."""
+    """Learning rate of the baselines, in (0, 1]. Higher values forget faster."""
     blend: int = 10
-    """Samples over which a new baseline is trusted more and more."""
+    """Number of samples after which a new baseline is fully trusted."""
     cold_mean: FrozenDict[str, float] = FrozenDict()
-    """Signal -> what is expected of any agent, mixed in over the first ``blend`` samples; default: nothing."""
+    """Expected value of each signal for any agent, mixed in over the first ``blend`` samples."""
     cold_std: float = 0.14
     """Added to the standard deviation of a new baseline, times ``(1 - samples / blend)**6``."""
     shift: float = 3.0
@@ -121,26 +119,29 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         token_usage=0.064,
         cost=0.051,
     )
-    """Signal -> least standard deviation; 0.02 for the others."""
+    """Smallest standard deviation of each signal; 0.02 for signals without an entry."""
     max_share: float = 0.3
-    """Share of the highest signal in the aggregate; the rest is the weighted mean's."""
+    """Share of the highest signal in the pressure, in [0, 1]. The rest is the weighted mean."""
     error_window: int = 10
-    """Tool results over which the error rate is taken."""
+    """Number of tool results over which the error rate is computed, 1 to 30."""
     streak_floor: tuple[float, ...] = (0.20, 0.30, 0.40, 0.50, 0.60, 0.70, 0.76)
-    """Least pressure after 1, 2, 3, … errors in a row; the last one holds on."""
+    """Lowest pressure after 1, 2, 3, … errors in a row. The last value holds for longer streaks."""
     repeat_floor: tuple[float, ...] = (0, 0, 0, 0, 0.15, 0.18, 0.21, 0.25, 0.28, 0.31, 0.34, 0.37, 0.40, 0.43, 0.45)
-    """Least pressure after 1, 2, 3, … identical calls with identical results in a row."""
+    """Lowest pressure after 1, 2, 3, … identical calls with identical results in a row."""
     error_share_floor: bool = True
-    """Whether an error rate of 0.2 or more holds the pressure up: ``0.10 + 0.60 (rate - 0.2) / 0.8``."""
+    """Keep the pressure at ``0.10 + 0.60 (rate - 0.2) / 0.8`` or above while the error rate is 0.2 or more."""
     learn_limit: float = 0.5
-    """A sample whose own pressure reaches this is not learned."""
+    """Pressure of a single sample from which the baseline does not learn it, in [0, 1]."""
     patience: int = 20
-    """After so many samples in a row that were too unusual to learn, a baseline follows; never that of errors."""
+    """Number of unusual samples in a row after which a baseline learns again. The baseline of errors never does."""
     guide: float = 0.25
+    """Pressure from which the mode is ``guide``, in [0, 1]."""
     warn: float = 0.50
+    """Pressure from which the mode is ``warn``, in [0, 1]."""
     block: float = 0.75
+    """Pressure from which the mode is ``block``, in [0, 1]."""
     learned_from: str = ""
-    """Whose history the numbers were learned from, in words; empty = the shipped ones."""
+    """Source of learned numbers, in words; empty = the shipped numbers. Set by ``learn_pressure``."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "weights", freeze(self.weights))
@@ -198,25 +199,25 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of what an agent may use up. ``None`` = no limit.
+    """Limits on an agent's spending. ``None`` = no limit.
 
-    At ``soft`` of any limit the decision is to warn; at the limit the *next* call is refused. A limit of one tool asks
-    to guide while that tool is in use, refuses that tool's calls only, and blocks where it is passed all the same.
+    At ``soft`` of any limit the decision is ``warn``. At the limit, ``check`` refuses the *next* call. The limit of one
+    tool guides while that tool is in use, refuses only calls of that tool, and blocks if such a call is made anyway.
 
     Parameters
     ----------
     tokens : int, optional
         Input and output tokens together.
     cost_usd : float, optional
-        US dollars. Calls of unknown cost count 0 and are reported.
+        US dollars. A call of unknown cost counts 0, and the finding reports it.
     wall_s : float, optional
         Seconds from the first event to the newest.
     calls : int, optional
         Tool calls.
     tool_calls : mapping of str to int
-        Tool -> calls of it, 1 or more; exact names.
+        Largest number of calls of each tool, 1 or more, by the exact name of the tool.
     soft : float
-        Share of a limit at which to warn, in [0, 1].
+        Share of a limit from which the decision is ``warn``, in [0, 1].
 
     Examples
     --------
@@ -256,7 +257,9 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Price of a model, in US dollars per million tokens."""
 
     input: float
+    """Price of a million input tokens, 0 or more."""
     output: float
+    """Price of a million output tokens, 0 or more."""
 
     def __post_init__(self) -> None:
         check_number("price input", self.input, least=0.0)
@@ -264,10 +267,12 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of what a store keeps. ``None`` = everything."""
+    """Limits on the events that a store keeps. ``None`` = no limit."""
 
     max_events: int | None = None
+    """Number of events to keep, 1 or more. The oldest are removed first."""
     max_age_s: float | None = None
+    """Age in seconds from which events are removed, 1 or more."""
 
     def __post_init__(self) -> None:
         if self.max_events is not None:
@@ -280,14 +285,15 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Settings of one rule."""
 
     enabled: bool = True
+    """Evaluate the rule. If false, it gives no finding."""
     threshold: float | None = None
-    """Score from which it is active, in [0, 1]; default: the rule's own."""
+    """Score from which the rule is active, in [0, 1]; ``None`` = the rule's own threshold."""
     most: Literal["continue", "guide", "warn", "block"] = "block"
-    """The most it may ask for; ``continue`` = it is shown, and does nothing."""
+    """Strongest decision that the rule may ask for. With ``continue`` its finding is reported and has no effect."""
     release: float = 0.1
-    """Hysteresis: once active, it stays so until its score is this share below its threshold, in [0, 1]."""
+    """Hysteresis: an active rule stays active until its score is this share below the threshold, in [0, 1]."""
     dwell: int = 1
-    """Steps (results and messages) for which it stays active at least, unless it does not apply any more."""
+    """Smallest number of steps (results and messages) for which the rule stays active while it applies."""
 
     def __post_init__(self) -> None:
         if self.threshold is not None:
@@ -297,21 +303,22 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of guidance, and of the measurement of its effect."""
+    """Settings of the messages for the agent, and of the experiment that measures their effect."""
 
     enabled: bool = True
+    """Offer guidance. If false, ``decision.guidance`` is always ``None``."""
     randomise: bool = False
-    """Whether every second firing of a pattern is withheld, at random, so that the effect can be measured."""
+    """Withhold one of every two firings of a pattern, at random, so that the effect can be measured."""
     seed: int = 0
-    """Of the random order."""
+    """Seed of the random order, 0 or more."""
     cooldown: int = 5
-    """Steps after a firing during which the same pattern does not fire again."""
+    """Number of steps after a firing in which the same pattern does not fire again."""
     limit: int = 400
-    """Characters of one text at most."""
+    """Longest text, in characters, 40 or more."""
     learn: bool = True
-    """Whether a new session tells what was proven to help, always, and does not tell what was proven not to."""
+    """Act on the experiment in new sessions: always send what is proven to help, never what is proven not to."""
     off: tuple[str, ...] = ()
-    """Patterns that never fire."""
+    """Names of patterns (rules) that never give guidance."""
 
     def __post_init__(self) -> None:
         check_count("guidance seed", self.seed, least=0, most=2**62)
@@ -320,11 +327,11 @@ class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 LEAST_BUDGET, MAX_BUDGET = 0.005, 0.5
-"""Range of a budget. 0.5 % needs 399 good runs of the agent's own; 500 are kept."""
+"""Range of a budget. 0.5 % needs 399 good runs of the agent; 500 are kept."""
 
 
 class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of alarms: the share of an agent's good runs that may alarm, and if its own runs decide.
+    """Budgets of false alarms, and the choice to learn thresholds from the agent's own runs.
 
     Examples
     --------
@@ -335,9 +342,9 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     budget: float = 0.05
     """Share of good runs that may alarm, in [0.005, 0.5]."""
     block_budget: float | None = None
-    """Share of good runs in which a call may be refused, in [0.005, budget]; default: none is."""
+    """Share of good runs in which a call may be refused, in [0.005, budget]; ``None`` = calls are only warned of."""
     learn: bool = True
-    """Whether a new session takes thresholds and weights that the agent's own labelled runs have set."""
+    """Use the thresholds and weights learned from the agent's own runs in new sessions."""
 
     def __post_init__(self) -> None:
         check_number("alarms budget", self.budget, least=LEAST_BUDGET, most=MAX_BUDGET)
@@ -352,7 +359,7 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class GroundingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the checks of what the agent states, and of the gate that can fail a run."""
+    """Checks of the values that an agent states, and the gate by which an answer can fail a run."""
 
     extractors: tuple[str, ...] = (
         "urls",
@@ -366,10 +373,10 @@ class GroundingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         "ids",
         "numbers",
     )
-    """Names of what is looked for: extractors of this package (``names``, of people, is a further one) or registered
-    ones. Earlier ones take their stretch of a text from later ones."""
+    """Extractors in use, shipped or registered (``names`` of people is shipped and off). An earlier extractor claims
+    its part of a text before later ones."""
     gate: float | None = None
-    """Least ``grounding`` of the last answer, in [0, 1], with which a run counts as a success; default: not asked."""
+    """Lowest ``grounding`` of the last answer with which a run counts as a success, in [0, 1]; ``None`` = no gate."""
 
     def __post_init__(self) -> None:
         if self.gate is not None:
@@ -377,15 +384,15 @@ class GroundingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ForbiddenCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    r"""Calls that ``check`` refuses: an entry of the deny list.
+    r"""Entry of the deny list: a kind of call that ``check`` refuses.
 
     Parameters
     ----------
     tool : str
-        The tool's name; ``*`` stands for any characters, case does not count.
+        Name of the tool. ``*`` stands for any characters; case does not count.
     matches : str
-        What the call's arguments hold, in the same way, anywhere in them; blanks of any length are one. Default:
-        whatever they are. A regular expression is refused: a hostile text could make one take for ever.
+        Text to find anywhere in the arguments, in the same notation; runs of blanks count as one. The default matches
+        all arguments. A regular expression is an error, because a hostile text could make one run for ever.
 
     Examples
     --------
@@ -476,7 +483,7 @@ def _forbidden(given: object) -> tuple[ForbiddenCall, ...]:
 
 
 class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a judge's second opinion on a call. Without a judge they do nothing.
+    """Conditions for asking the judge about a call, and the effect of its answer. Without a judge they have no effect.
 
     Examples
     --------
@@ -485,23 +492,23 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     low: float = 0.15
-    """Value of ``goal_hijack`` from which an acting call is in the grey zone, in [0, 1]."""
+    """Value of ``goal_hijack`` at which the grey zone begins, in [0, 1]."""
     high: float = 0.33
-    """Value at which the zone ends, or at the threshold of a warning where that is higher, or of a refusal where that
-    is lower: above it no further opinion is needed."""
+    """Value at which the grey zone ends, in [0, 1]. A higher threshold for warning extends the zone; a lower threshold
+    for refusing ends it."""
     confirm: float = 0.7
-    """Probability from which the call is warned of."""
+    """Probability from which the answer causes a warning, in [0, 1]."""
     dismiss: float = 0.2
-    """Probability up to which a warning becomes a hint (``guide``). A judge never silences one: it reads what may have
-    been planted."""
+    """Probability up to which a warning becomes ``guide``, in [0, 1]. No answer silences a warning, because the judge
+    reads text that may have been planted."""
     timeout_s: float = 2.0
-    """Seconds that whoever asked waits at most for one answer."""
+    """Longest wait for one answer, in seconds."""
     budget_s: float = 60.0
-    """Seconds of waiting in all, for one monitor; then nobody is asked any more."""
+    """Total waiting time of one monitor, in seconds. After that the judge is not asked again."""
     budget_usd: float | None = None
-    """US dollars in all, by the judge's own ``cost_usd`` a question; ``None`` = no limit."""
+    """Total cost in US dollars, by the judge's own ``cost_usd`` per question; ``None`` = no limit."""
     max_chars: int = 4_000
-    """Characters of evidence shown to it at most."""
+    """Longest evidence shown to the judge, in characters."""
 
     def __post_init__(self) -> None:
         for field in ("low", "high", "confirm", "dismiss"):
@@ -518,64 +525,70 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything about a monitor that changes what it measures and decides; recorded with each session.
+    """Settings of a monitor. Each session records the settings it began with.
 
-    A mapping or the path of a TOML file with these keys is as good.
+    ``Monitor(config=...)`` takes an instance, a mapping, or the path of a TOML file with the same keys.
     """
 
     tick: TickPolicy = "step"
+    """Moment of a measurement: ``step`` = after each tool result or assistant message, ``event`` = after each event,
+    ``manual`` = only in ``decide()``, a number = every so many seconds if anything has happened."""
     window: int = 20
-    """Messages of context, 1 or more."""
+    """Number of recent messages that count as context, 1 or more."""
     metrics: tuple[str, ...] = ()
-    """Names of registered metrics or vitals that count in the index beside the default ones."""
+    """Names of registered metrics or vitals that count in the index besides the default ones."""
     weights: dict[str, Any] | Literal["default", "classic"] | None = "default"
-    """What the index is made of: ``default`` = every sign, through the shipped scale (:mod:`coherence.sensor.light`);
-    ``classic`` (``None`` in old recordings) = the mean of the four vector metrics; a table = a weighted mean of its
-    metrics and vitals."""
+    """Kind of index: ``default`` = the calibrated index; ``classic`` = the mean of the four vector metrics; a table =
+    the weighted mean of the metrics and vitals that it names. ``None`` occurs in old recordings only."""
     scale: Scale | str | None = None
-    """Scale of the calibrated index, fitted with the embedder in use, or the path of its file, which
-    ``coherence calibrate`` writes: it is read here, and what it holds is recorded. ``None`` = a shipped one."""
+    """Scale of the calibrated index for the embedder in use, or the path of the file that ``coherence calibrate``
+    writes. ``None`` = the shipped scale."""
     bands: tuple[float, float, float] | None = None
-    """Lowest index of green, yellow, orange; ``None`` = 0.85, 0.60, 0.10 of the calibrated index, 0.8, 0.6, 0.4 of a
-    weighted mean."""
+    """Lowest index of green, yellow and orange; ``None`` = 0.85, 0.60, 0.10 for the calibrated index, 0.8, 0.6, 0.4 for
+    a weighted mean."""
     prior: float = 0.03
-    """Share of steps off course that is expected of a run of which nothing is known, above 0 and below 1."""
+    """Expected share of steps off course before anything is known of a run, above 0 and below 1."""
     missing: Literal["unknown", "zero"] = "unknown"
+    """Effect of an unknown metric on a weighted mean: it leaves the mean (``unknown``) or counts as 0 (``zero``)."""
     pressure: PressureConfig = PressureConfig()
+    """Settings of the pressure."""
     learn_pressure: bool = False
-    """Whether a new session learns thresholds, blend and shift from this agent's earlier ones, if there are enough."""
+    """Learn the shift, the share of the maximum and the thresholds of the pressure from 200 or more calm ticks of this
+    agent's earlier sessions."""
     rules: FrozenDict[str, RuleConfig] = FrozenDict()
-    """Rule -> how it may act."""
+    """Settings of each rule, by its name."""
     detectors: tuple[str, ...] = ()
-    """Names of registered detectors that follow the run beside those of this package."""
+    """Names of registered detectors that run besides the shipped ones."""
     block: Literal["destructive", "all"] = "destructive"
-    """Which calls ``check`` refuses while something blocks; a budget that is used up refuses every call."""
+    """Calls that ``check`` refuses while a rule blocks. A used-up budget refuses every call."""
     forbid: tuple[ForbiddenCall, ...] = ()
-    """Deny list: calls that ``check`` refuses, and that are warned of where they are made all the same."""
+    """Deny list: calls that ``check`` refuses. A call that is made anyway causes a warning."""
     refusals: int = 10
-    """Refused calls after which a block ends, because the agent is not helped by it; budgets do not end so."""
+    """Number of refused calls after which a block ends. Budgets do not end this way."""
     guidance: GuidanceConfig = GuidanceConfig()
+    """Settings of the messages for the agent."""
     grounding: GroundingConfig = GroundingConfig()
+    """Settings of the check of stated values."""
     implicit_corrections: bool = False
-    """Whether a user's message that plainly corrects the agent counts as a correction."""
+    """Count a user's message that plainly corrects the agent as a correction."""
     budget: Budget | None = None
-    """Used where the monitor is not given one."""
+    """Budget of a monitor that is created without ``budget=``."""
     prices: FrozenDict[str, Price] = FrozenDict()
-    """Model -> price, for usage that comes without a cost."""
+    """Price of each model, for usage that comes without a cost."""
     context_tokens: int | None = None
-    """Size of the model's context window; without it, exhaustion is unknown."""
+    """Size of the model's context window in tokens. ``None`` leaves ``context_exhaustion`` unknown."""
     output_format: Literal["json", "code", "list", "prose"] | None = None
-    """The form that messages should have; default: the one they mostly had."""
+    """Expected form of messages; ``None`` = the form that they mostly had."""
     timeout_s: float = 2.0
-    """Seconds a measurement may take."""
+    """Longest duration of a measurement, in seconds."""
     redact: bool = True
-    """Whether secrets are replaced before anything is recorded or measured."""
+    """Replace secrets before anything is recorded or measured."""
     alarms: AlarmConfig = AlarmConfig()
-    """How many good runs may alarm, and whether the agent's own runs set that."""
+    """Budgets of false alarms."""
     judge: JudgeConfig = JudgeConfig()
-    """When a judge is asked, where the monitor was given one."""
+    """Conditions for asking the judge, if the monitor has one."""
     retention: Retention | None = None
-    """Applied when the monitor is closed; default: keep everything."""
+    """Limits on stored events, applied when the monitor is closed; ``None`` = keep everything."""
 
     def __post_init__(self) -> None:
         put = msgspec.structs.force_setattr

@@ -11,24 +11,24 @@ from coherence.core.events import Received
 from coherence.core.readings import FrozenDict, excerpt
 
 DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
-"""What to do: go on, give help, tell somebody, stop."""
+"""Decisions, from mild to severe: go on, give help, inform somebody, stop."""
 
 Arm: TypeAlias = Literal["treatment", "control"]
-"""Of a randomised comparison: told, or not told."""
+"""Arm of a randomised comparison: sent (``treatment``) or withheld (``control``)."""
 
 EVIDENCE = 8
-"""Events that a finding points at, at most."""
+"""Largest number of events that a finding names."""
 
 KINDS: tuple[DecisionKind, ...] = ("continue", "guide", "warn", "block")
 """From mild to severe."""
 
 
 Policy: TypeAlias = Literal["promote", "retire"]
-"""What a verdict made of a pattern of guidance: always told, or never."""
+"""Effect of a verdict on a pattern of guidance: always sent, or never."""
 
 
 class Mode(StrEnum):
-    """Word for how unusual an agent is for itself. A mode compares equal to its word."""
+    """Range of the pressure, in a word. A mode compares equal to its word."""
 
     OBSERVE = "observe"
     GUIDE = "guide"
@@ -40,31 +40,32 @@ class Signal(msgspec.Struct, frozen=True):
     """One signal against this agent's own baseline."""
 
     value: float | None
-    """What was compared, in [0, 1]; ``None`` = unknown."""
+    """Compared value, in [0, 1]; ``None`` = unknown."""
     usual: float | None
     """The baseline's mean before this value was learned; ``None`` where a signal is judged absolutely."""
     z: float
-    """How many standard deviations above the usual; 0 where there is no baseline yet."""
+    """Distance above the usual in standard deviations; 0 without a baseline."""
     pressure: float
     """In [0, 1], 0 = calm."""
 
 
 class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
-    """Appraisal of how unusual a reading is for this agent."""
+    """Comparison of a reading with this agent's own baselines."""
 
     seq: int
     """The tick's event number."""
     pressure: float
     """The agent's own, in [0, 1], 0 = calm; higher is worse."""
     mode: Mode
-    """Of the own pressure."""
+    """Range of the own pressure."""
     signals: FrozenDict[str, Signal] = FrozenDict()
+    """Comparison of each signal."""
     floor: str = ""
-    """What holds the pressure up beyond its signals, in words: ``4 errors in a row``."""
+    """Reason in words that holds the pressure above its signals: ``4 errors in a row``."""
     received: Received | None = None
-    """What came from another agent, if anything did."""
+    """Pressure from another agent, if there is any."""
     learned_from: str = ""
-    """Whose history the thresholds come from; empty = the shipped ones."""
+    """Source of learned thresholds, in words; empty = the shipped ones."""
 
     @property
     def effective(self) -> float:
@@ -78,27 +79,30 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Observation of one rule."""
+    """Result of one rule."""
 
     rule: str
+    """Name of the rule."""
     severity: DecisionKind
-    """What the rule asks for where it is active."""
+    """Decision that the rule asks for while it is active."""
     active: bool = False
+    """``True`` if the score has reached the threshold, or has not yet fallen far enough below it."""
     score: float
-    """In [0, 1]; given below the threshold too."""
+    """Strength in [0, 1], below the threshold too."""
     threshold: float
+    """Score from which the rule is active, in [0, 1]."""
     evidence: tuple[int, ...] = ()
     """Numbers of the events it is about."""
     why: str = ""
     """One plain sentence."""
     action: str = ""
-    """What could be done."""
+    """Suggestion for people."""
     lifted: bool = False
-    """Whether it asked for a block that somebody has ended; it counts as a warning until it calms down."""
+    """``True`` if somebody has ended its block; it counts as a warning until it calms down."""
 
     @property
     def acts(self) -> DecisionKind:
-        """Mildest decision that this finding allows."""
+        """The mildest decision that the finding allows."""
         if not self.active:
             return "continue"
         return "warn" if self.lifted and self.severity == "block" else self.severity
@@ -115,16 +119,17 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pattern: str
     """The rule whose finding fired."""
     arm: Arm
+    """``treatment`` = sent, ``control`` = withheld."""
     pair: int | None = None
     """Firings of one pattern are randomised in pairs; this is the pair's number. ``None``: not randomised."""
     text: str = ""
-    """What to tell the agent; empty in the control arm."""
+    """Text for the agent; empty in the control arm."""
     withheld: str = ""
-    """What it would have been told, in the control arm."""
+    """Withheld text of the control arm."""
     evidence: tuple[int, ...] = ()
     """Numbers of the events it is about."""
     lesson: int | None = None
-    """The lesson whose fix the text tells."""
+    """Id of the lesson whose fix the text names."""
 
     def __bool__(self) -> bool:
         return bool(self.text)
@@ -134,7 +139,7 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Outcome some actions after a firing. ``None`` = unknown."""
+    """State of an agent some actions after a firing. ``None`` = unknown."""
 
     firing: str
     """The firing's id."""
@@ -150,17 +155,18 @@ class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Decision on the next step, with reasons. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
+    """Decision on the agent's next step, with its reasons. False only for ``block``."""
 
     seq: int
     """The tick's event number; 0 before the first event."""
     kind: DecisionKind
+    """``continue``, ``guide``, ``warn`` or ``block``. ``decision == "warn"`` compares it."""
     findings: tuple[Finding, ...] = ()
     """Most severe first; inactive ones too."""
     message: str = ""
     """The active findings in one or two sentences, for people; empty if there is nothing to say."""
     guidance: Guidance | None = None
-    """What to tell the agent, if a pattern fired at this tick; false where it is withheld for comparison."""
+    """Text for the agent, if a pattern fired at this tick; false if it is withheld for comparison."""
 
     def __bool__(self) -> bool:
         return self.kind != "block"

@@ -45,6 +45,7 @@ class Goal(_Event, frozen=True, tag="goal"):
     """Task of the agent from now on."""
 
     text: str
+    """The task in words."""
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -80,13 +81,18 @@ class Message(
         "firing": "coherence.firing",
     },
 ):
-    """Something said. An assistant's message completes a step."""
+    """Message of a user, the agent, or the system. An assistant's message completes a step."""
 
     role: Role
+    """``user``, ``assistant``, ``system`` or ``tool``."""
     content: str
+    """The text."""
     model: str | None = None
+    """Model that wrote it."""
     response_id: str | None = None
+    """Id of the response at the provider."""
     logprobs: Logprobs | None = None
+    """Summary of the token log-probabilities."""
     firing: str | None = None
     """On a system message without content: the guidance of this firing has reached the agent."""
 
@@ -101,12 +107,14 @@ class ToolCall(
         "call_id": "gen_ai.tool.call.id",
     },
 ):
-    """The agent calls a tool."""
+    """Call of a tool by the agent."""
 
     tool_name: str
+    """Name of the tool."""
     arguments: msgspec.Raw
-    """JSON."""
+    """Arguments as JSON."""
     call_id: str
+    """Id by which the result names the call."""
 
 
 class ToolResult(
@@ -121,16 +129,20 @@ class ToolResult(
         "duration_s": "coherence.duration_s",
     },
 ):
-    """Answer of a tool; completes a step."""
+    """Answer of a tool. It completes a step."""
 
     result: str
+    """The text."""
     error: bool = False
+    """``True`` if the call failed."""
     call_id: str | None = None
-    """``None``: the last open call."""
+    """Id of the call; ``None`` = the last open call."""
     tool_name: str | None = None
-    """For a result whose call was not recorded."""
+    """Name of the tool, for a result whose call was not recorded."""
     error_type: str | None = None
+    """Class of the error."""
     duration_s: float | None = None
+    """Duration of the call in seconds."""
 
 
 class Usage(
@@ -147,58 +159,70 @@ class Usage(
     """Tokens and money of one model call. ``None`` = unknown."""
 
     input_tokens: int | None = None
+    """Tokens that the model read."""
     output_tokens: int | None = None
+    """Tokens that the model wrote."""
     cost_usd: float | None = None
+    """Cost in US dollars."""
     model: str | None = None
+    """Name of the model."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):
-    """Somebody's judgement of what the agent did."""
+    """Judgement of the agent's work, of a firing, or of a block."""
 
     score: float | None = None
-    """In [-1, 1], 1 = good."""
+    """Judgement in [-1, 1], 1 = good."""
     text: str = ""
+    """Judgement in words."""
     about: str | None = None
-    """Empty: the agent's work. ``block``: it may go on. Else the firing that was judged."""
+    """``None`` = the agent's work, ``block`` = a block is over, else the id of the judged firing."""
     decision: int | None = None
-    """Of ``block``: number of the refusal that is answered. Empty: the newest, and whatever blocks."""
+    """Number of the refusal that is answered; ``None`` = the newest one, and every block."""
 
 
 class Correction(_Event, frozen=True, tag="correction"):
-    """Somebody told the agent to do it differently; or changed or took back what was told before."""
+    """Correction by a person, or a change of an earlier one."""
 
     text: str
+    """The correction in words."""
     id: str | None = None
-    """The correction, or the group of them, that is changed."""
+    """Id of the correction, or of the group, that is changed."""
     removed: bool = False
+    """``True`` if it is taken back."""
 
 
 class Memory(_Event, frozen=True, tag="memory"):
-    """Something the agent remembers, or forgets."""
+    """Memory that the agent keeps or forgets."""
 
     text: str
+    """The memory in words."""
     id: str | None = None
-    """A later memory of the same id replaces this one."""
+    """Id of the memory. A later memory of the same id replaces this one."""
     removed: bool = False
+    """``True`` if it is forgotten."""
 
 
 class Compaction(_Event, frozen=True, tag="compaction"):
-    """The host shortened the agent's context; what came before is gone but for the summary."""
+    """Shortening of the agent's context to a summary."""
 
     summary: str = ""
+    """The text that remains of the earlier context."""
 
 
 class Outcome(_Event, frozen=True, tag="outcome"):
-    """End of the task."""
+    """End of a task."""
 
     success: bool | None = None
+    """``True`` if the task succeeded; ``None`` = unknown."""
     score: float | None = None
-    """In [0, 1], 1 = good."""
+    """Quality in [0, 1], 1 = good."""
     text: str = ""
+    """The outcome in words."""
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Resources that have been used up so far."""
+    """Amounts used so far."""
 
     tokens: int = 0
     cost_usd: float | None = 0.0
@@ -224,7 +248,7 @@ class FleetContext(msgspec.Struct, frozen=True):
     """State of other agents that matters to one."""
 
     tree: Spent | None = None
-    """What those under the same budget have spent."""
+    """Amounts used by all agents under the same budget."""
     received: Received | None = None
     """The most pressure that comes from one of them."""
 
@@ -283,11 +307,14 @@ class Ticked(
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):
-    """Something that could not be recorded as it was meant, or failed silently inside the monitor."""
+    """Failure that was not raised: a bad argument, or an error inside the host or the monitor."""
 
     where: str
+    """Part that failed."""
     error_type: str
+    """Class of the error."""
     message: str
+    """The error in words."""
 
 
 Event: TypeAlias = (

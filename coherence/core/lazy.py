@@ -1,4 +1,4 @@
-"""Lazy loading of names of a package and of regular expressions."""
+"""Names of a package and regular expressions that are loaded or made on first use."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MaybeAwaitable: TypeAlias = T | Awaitable[T]
 
 @runtime_checkable
 class StateProvider(Protocol):
-    """Source from which the sensor reads an agent's state on every tick.
+    """Source of an agent's state, read on every tick.
 
     Each method returns a list of texts and is plain or ``async``. Blank texts are passed over. A plain method runs on
     a worker thread, an ``async`` one on the caller's event loop.

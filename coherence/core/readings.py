@@ -52,7 +52,7 @@ class FrozenDict(dict[K, V]):
 
 
 class Band(StrEnum):
-    """Word for how coherent an agent is. A band compares equal to its word: ``reading.band == "green"``."""
+    """Range of the index, in a word. A band compares equal to its word: ``reading.band == "green"``."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -63,7 +63,7 @@ class Band(StrEnum):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """Time of a measurement.
+    """Moment of a measurement.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Tick(msgspec.Struct, frozen=True):
     ts : float, optional
         Unix time in seconds; ``None``: the moment of measuring.
     reason : str
-        Why, in a word: ``"interval"``, ``"step"``, …
+        Reason in a word: ``"interval"``, ``"step"``, …
     """
 
     seq: int | None = None
@@ -94,18 +94,18 @@ class Failure(msgspec.Struct, frozen=True):
     """One thing that went wrong while measuring."""
 
     source: str
-    """Where: ``provider.get_goals``, ``embedder``, ``metric goal_drift``, ``on_reading``, ``sensor``."""
+    """Part that failed: ``provider.get_goals``, ``embedder``, ``metric goal_drift``, ``on_reading``, ``sensor``."""
     kind: str
     """The exception's class name, or ``timeout``, ``disabled``, ``bad value``, ``bad vector``."""
     message: str
-    """What happened, and what follows from it."""
+    """The failure and its consequence."""
 
     def __str__(self) -> str:
         return f"{self.source}: {self.kind}: {self.message}"
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Evidence that a metric points at when it explains its value."""
+    """Items that explain the value of a metric."""
 
     why: str
     """One plain sentence fragment, such as ``farthest from every goal (cosine 0.03)``."""
@@ -131,29 +131,34 @@ class Claim(msgspec.Struct, frozen=True):
     """``id``, ``url``, ``email``, ``path``, ``function``, ``date``, ``time``, ``amount``, ``number``, ``quote``,
     ``name``, or an own one."""
     text: str
-    """As it stands there."""
+    """The value as written."""
     start: int
-    """Where, in characters of the folded text."""
+    """Position in the folded text, in characters."""
     forms: tuple[str, ...]
     """Normal forms; two mentions that share one are the same. They begin with a word of the kind and a colon."""
     also: tuple[str, ...] = ()
-    """What a *source* with this value gives besides: the year of a date, the file at the end of a path."""
+    """Further values that a *source* with this value gives: the year of a date, the file at the end of a path."""
     value: float | None = None
-    """Of a number: in its base unit."""
+    """Value of a number, in its base unit."""
     grain: float = 0.0
-    """Of a number: what one of its last written digit is worth."""
+    """Value of one unit of the last written digit of a number."""
     unit: str = ""
-    """Of an amount: its base unit, currency or ``%``; of a time of the day ``clock``."""
+    """Base unit, currency or ``%`` of an amount; ``clock`` for a time of the day."""
 
 
 class Counters(msgspec.Struct, frozen=True):
     """Running totals of an agent's life, as a provider counts them. ``None`` = not known."""
 
     calls: int | None = None
+    """Tool calls."""
     errors: int | None = None
+    """Calls that failed."""
     tokens_in: int | None = None
+    """Tokens that models have read."""
     tokens_out: int | None = None
+    """Tokens that models have written."""
     cost_usd: float | None = None
+    """Cost in US dollars."""
 
 
 class MetricInput:
@@ -267,35 +272,37 @@ class MetricInput:
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """Measurements of one tick. Immutable.
+    """Result of one tick: the measurement, and the index and band made of it. Immutable.
 
-    A green band is not a proof that the agent is right; see ``docs/limits.md``.
+    A green band is not a proof that the agent is right; see ``docs/explanation/limits.md``.
     """
 
     tick_seq: int
+    """Sequence number of the tick."""
     ts: float
     """Unix time in seconds."""
     metrics: FrozenDict[str, float | None]
-    """Name -> value in [0, 1], or ``None`` = unknown."""
+    """Value of each metric in [0, 1]; ``None`` = unknown."""
     coherence_index: float | None
-    """In [0, 1], 1 = coherent: the calibrated chance that the run is on its course, kept inside the band; a classic
-    index is the weighted mean of what is known. ``None`` = nothing was measured."""
+    """Calibrated chance in [0, 1] that the run is on its course, kept inside the band. A classic index is the weighted
+    mean of the known metrics. ``None`` = nothing was measured."""
     band: Band
+    """Range of the index: green, yellow, orange, red or unknown."""
     coverage: float
     """Known weight / total weight, in [0, 1]."""
     errors: tuple[Failure, ...] = ()
-    """One entry a failure, in order."""
+    """One entry per failure, in order."""
     unknown: FrozenDict[str, str] = FrozenDict()
-    """Metric -> why its value is ``None``."""
+    """Reason for each metric whose value is ``None``."""
     losses: FrozenDict[str, float] = FrozenDict()
-    """Sign or metric -> how much it takes from the index; of the classic index they sum to ``1 - coherence_index``, of
-    the calibrated one to the risk."""
+    """Part that each sign or metric takes from the index. The parts sum to the risk; those of a classic index sum to
+    ``1 - coherence_index``."""
     evidence: FrozenDict[str, Evidence] = FrozenDict()
-    """Metric -> which item caused its value, for metrics that can say."""
+    """Item behind the value of each metric that can name one."""
     risk: float | None = None
     """Calibrated chance that the run is off its course now, in [0, 1]; ``None`` = unknown, or a classic index."""
     cause: str = ""
-    """The sign that speaks loudest against the run, or the rule that asked for the band, or ``policy``."""
+    """Strongest sign against the run, or the rule that asked for the band, or ``policy``."""
     scale: str = ""
     """Version of the scale that made the risk; empty for a classic index."""
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Poll(list[T]):
-    """Items since a number, oldest first; ``missed`` counts those that had already left the buffer."""
+    """Items after a number, oldest first; ``missed`` is the number of items that had already left the buffer."""
 
     missed: int = 0
 

@@ -49,7 +49,7 @@ class Curve(msgspec.Struct, frozen=True):
 
     @property
     def most(self) -> float:
-        """Largest amount that it can add."""
+        """The most that the curve adds."""
         return self.log_odds[-1]
 
 

@@ -1,4 +1,4 @@
-"""Search for the step and the agent that most likely decided a failed run; after the fact, without a model."""
+"""Ranking of the steps and agents of a failed run by their part in its end, after the fact and without a model."""
 
 from __future__ import annotations
 
@@ -53,11 +53,13 @@ class BlamedStep(msgspec.Struct, frozen=True):
     step: int
     """Its index in the transcript."""
     agent: str
+    """Name of the agent."""
     score: float
     """In [0, 1.2]; comparable within a run."""
     share: float
     """How likely it is the decisive one, in [0, 1]; all steps of a run sum to 1."""
     reasons: tuple[str, ...]
+    """Reasons in words, the strongest first."""
     quote: str = ""
     """The words that the first reason points at."""
 
@@ -66,6 +68,7 @@ class BlamedAgent(msgspec.Struct, frozen=True):
     """One agent and its part in the failure."""
 
     agent: str
+    """Name of the agent."""
     step: int
     """Its likeliest step."""
     share: float
@@ -75,10 +78,12 @@ class BlamedAgent(msgspec.Struct, frozen=True):
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """Steps and agents of one run, ranked by how much speaks for their having decided its end."""
+    """Steps and agents of one run, ranked by the evidence that they decided its end."""
 
     run: str
+    """Id of the run."""
     verdict: Verdict
+    """``decided``, ``undecided`` or ``not failed``."""
     why: str
     """The verdict in one sentence."""
     right: float | None

@@ -38,13 +38,13 @@ class Fleet:
     Parameters
     ----------
     store : path or Store, optional
-        One file for all.
+        One file for all agents.
     budget : Budget or mapping, optional
-        What all agents together may use up; each may have its own besides.
+        Limits on all agents together; each may have its own limits, too.
     lessons : LessonStore, path, Store or bool, optional
-        Where errors find what fixed them before; all agents share it. Default: in ``store``, if there is one.
+        Store of errors and their fixes, shared by all agents. Default: in ``store``, if there is one.
     resume : bool
-        Whether each agent goes on with its newest session, as after a restart; also under what the budget has left.
+        Continue the newest session of each agent and the spent budget, as after a restart.
     config, embedder, durability
         As for :class:`~coherence.monitor.monitor.Monitor`, for every agent that is not given its own.
 
@@ -162,19 +162,19 @@ class Fleet:
         monitor.close()
 
     def add_edge(self, source: str, target: str, trust_weight: float = 1.0, *, fixed: bool = False) -> None:
-        """Let the source's pressure leak to the target: times the weight, and on from there.
+        """Let the pressure of the source reach the target, multiplied by the weight, and those beyond it.
+
+        An edge that the store kept from an earlier run continues with its kept weight. :meth:`set_trust` and ``fixed``
+        change it.
 
         Parameters
         ----------
         source, target : str
             Two agents of this fleet.
         trust_weight : float
-            In [0, 1]; 0 = nothing leaks, 1 = everything.
+            In [0, 1]; 0 = no pressure passes, 1 = all of it.
         fixed : bool
-            Whether outcomes of the target's tasks leave the weight alone.
-
-        An edge that the store has kept from an earlier run goes on as it was left, learned or fixed, the first time;
-        :meth:`set_trust` changes it, and so does ``fixed``.
+            Keep the weight whatever the outcomes of the target's tasks are.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class Fleet:
             self._kept_edges.discard((source, target))
 
     def remove_edge(self, source: str, target: str) -> None:
-        """Let nothing leak directly from the source to the target any more."""
+        """Remove the direct edge from the source to the target."""
         with self._lock:
             self.trust.remove_edge(source, target)
             self._kept_edges.discard((read_name("source", source), read_name("target", target)))
@@ -341,7 +341,7 @@ def read_trust(store: Store) -> TrustState:
 
 
 class _Neighbours:
-    """View that an agent of a fleet has of the others."""
+    """View of an agent of a fleet on the others."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
         self._fleet = fleet

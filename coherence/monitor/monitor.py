@@ -53,57 +53,55 @@ Durability: TypeAlias = Literal["batched", "full"]
 
 
 Label: TypeAlias = Literal["good", "bad"]
-"""Whether a run was as it should be; ``bad`` also for one that reached its goal while something else took it over."""
+"""Label of a run; ``bad`` also for a run that reached its goal while an attacker steered it."""
 
 
 class Monitor:
-    """One agent's events in; readings, pressure and decisions out.
+    """Turn the events of one agent into readings, pressure and decisions.
 
-    Recording costs microseconds: checking, then the rest happens on a thread of the package, or when a decision is
-    asked for. All methods may be called from any thread; they also work inside an event loop, where
-    :meth:`adecide` leaves the loop free while texts are embedded.
+    Recording costs microseconds; the rest happens on a thread of the package, or in :meth:`decide`. All methods may be
+    called from any thread, and inside an event loop, where :meth:`adecide` leaves the loop free.
 
     Parameters
     ----------
     agent : str
-        Whose baselines these are.
+        Name of the agent; baselines and lessons belong to it.
     goal : str, optional
-        What the agent is asked to do; else the first user message is.
+        Task of the agent; default: the first user message.
     store : path or Store, optional
-        Where everything is kept. Without it the last 10,000 events are held in
-        memory.
+        File that keeps everything. Without it the last 10,000 events are held in memory.
     durability : {"batched", "full"}
-        What a crash may lose, see :data:`Durability`.
+        ``batched``: a power cut loses at most the last second or 100 events. ``full``: it loses nothing whose method
+        returned.
     budget : Budget or mapping, optional
-        What the agent may use up.
+        Limits on tokens, money, time and calls.
     embedder : Embedder or EmbeddingCache, optional
-        Default: the shipped MiniLM model. ``False``: nothing is embedded; then words alone are compared, and the index
-        is made of the detectors alone.
+        Default: the shipped MiniLM model. ``False``: nothing is embedded; words alone are compared.
     config : MonitorConfig, mapping or path, optional
-        Everything else; a path is that of a TOML file.
+        All other settings; a path is that of a TOML file.
     session : str, optional
-        Which session to go on with, or the name of a new one. Default: a new one, calm, which begins with the agent's
+        Name of the session to continue, or of a new one. Default: a new, calm session that begins with the agent's
         baselines and corrections.
     resume : bool
-        Whether to go on with the agent's newest session where none is named, as after a restart amid a task.
+        Continue the agent's newest session, as after a restart in the middle of a task.
     source : {"api", "hook", "wrap", "replay", "test"}
-        Written with every row; ``test`` never reaches statistics or baselines.
+        Source written with every row; ``test`` never reaches statistics or baselines.
     metrics : sequence of MetricFn or ScalarMetricFn
-        Own metrics, beside those of the settings' weights and the vitals.
+        Own metrics, besides the shipped ones.
     rules : sequence of Rule
-        Own rules, beside those of the package.
+        Own rules, besides the shipped ones.
     detectors : sequence of callable
-        Classes of own detectors, or functions that make one: each run has its own.
+        Classes of own detectors, or functions that create one; each run has its own.
     dangers : sequence of Danger, optional
-        What ``check`` takes for destructive; default: ``coherence.policy.danger.table.DEFAULT``.
+        Calls that ``check`` counts as destructive; default: ``coherence.policy.danger.table.DEFAULT``.
     lessons : LessonStore, path, Store or bool, optional
-        Where errors find what fixed them before, and where new fixes are kept. Default: in ``store``, if there is one.
+        Store of errors and their fixes. Default: in ``store``, if there is one. ``False``: none.
     judge : Judge, optional
-        Who is asked for a second opinion on acting calls in the grey zone of ``goal_hijack``, as ``config.judge`` says.
-        Default: nobody. What it answers is recorded, and a replay does not ask again.
+        Second opinion on acting calls in the grey zone of ``goal_hijack``, within the limits of ``config.judge``. Its
+        answer is recorded, and a replay does not ask again.
     strict : bool
-        Whether a bad argument of a recording method, and a store that cannot be written, raise. By default a bad
-        argument is recorded as a fault, and the log tells it once.
+        Raise for a bad argument of a recording method, and for a store that cannot be written. By default a bad
+        argument is recorded as a fault and logged once.
     parent : str, optional
         The agent that started this one.
 
@@ -219,7 +217,7 @@ class Monitor:
             self._clock.__enter__()
 
     def goal(self, text: str) -> None:
-        """Set what the agent is asked to do from now on."""
+        """Set the task of the agent from now on."""
         self._record(lambda: events.Goal(check_text("text", text, empty=False)))
 
     def message(
@@ -231,15 +229,15 @@ class Monitor:
         response_id: str | None = None,
         logprobs: Sequence[float] | None = None,
     ) -> None:
-        """Record something said: a user's message begins a turn, an assistant's completes a step.
+        """Record a message: a user's begins a turn, an assistant's completes a step.
 
         Parameters
         ----------
         role : {"user", "assistant", "system", "tool"}
             Who speaks.
         text : str, sequence of content blocks, or None
-            What was said; may be empty, and ``None`` beside tool calls, as clients give it. Of content blocks
-            (mappings or an SDK's objects) the texts count.
+            The message; empty or ``None`` beside tool calls, as clients give it. Of content blocks (mappings or
+            objects of an SDK) the texts count.
         model, response_id : str, optional
             As the provider names them.
         logprobs : sequence of float, optional
@@ -294,21 +292,21 @@ class Monitor:
         tool: str | None = None,
         error_type: str | None = None,
     ) -> None:
-        """Record what a tool answered; this completes a step.
+        """Record the answer of a tool; this completes a step.
 
         Parameters
         ----------
         text : any
             The result, or the error's text: a text mostly. Of content blocks the texts count; other data becomes JSON.
         error : bool
-            Whether the call failed.
+            ``True`` if the call failed.
         duration_s : float, optional
             Seconds it took, 0 or more.
         call : str, optional
-            Which call; default: the last one without a result. One that is not known, which another process may have
-            made, is no error: the result counts as one of ``tool``, else of ``unknown``.
+            Id of the call; default: the last call without a result. An unknown id, which another process may have
+            used, is no error: the result counts as one of ``tool``, else of ``unknown``.
         tool : str, optional
-            The tool, where its call was not recorded.
+            Name of the tool, if its call was not recorded.
         error_type : str, optional
             The error's class, such as ``timeout``.
         """
@@ -333,7 +331,7 @@ class Monitor:
         cost_usd: float | None = None,
         model: str | None = None,
     ) -> None:
-        """Record what one model call used up. ``None`` = unknown; a cost may follow from ``config.prices``."""
+        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``."""
 
         def make() -> Event:
             return events.Usage(
@@ -346,7 +344,7 @@ class Monitor:
         self._record(make)
 
     def feedback(self, score: float | None = None, *, text: str = "") -> None:
-        """Record somebody's judgement: a score in [-1, 1], 1 = good, or words."""
+        """Record a judgement of the agent's work: a score in [-1, 1], 1 = good, or words."""
 
         def make() -> Event:
             rated = None if score is None else check_number("score", score, least=-1.0, most=1.0)
@@ -355,7 +353,7 @@ class Monitor:
         self._record(make)
 
     def correction(self, text: str) -> None:
-        """Record that somebody told the agent to do it differently; it counts as a further request."""
+        """Record a correction of the agent by a person; it counts as a further request."""
         self._record(lambda: events.Correction(check_text("text", text, empty=False)))
 
     def edit_correction(self, id: str, text: str) -> None:
@@ -381,7 +379,7 @@ class Monitor:
         self._record(lambda: events.Correction("", check_text("id", id, empty=False), removed=True))
 
     def delivered(self, guidance: Guidance | str) -> None:
-        """Record that a guidance has reached the agent: only then it counts as treatment.
+        """Record that a guidance has reached the agent; only then it counts as sent.
 
         Parameters
         ----------
@@ -396,7 +394,7 @@ class Monitor:
         self._record(make)
 
     def label(self, guidance: Guidance | str, good: bool) -> None:
-        """Record whether a guidance was right to come, in somebody's judgement."""
+        """Record a judgement of a guidance: ``good=False`` = it was wrong."""
 
         def make() -> Event:
             id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
@@ -445,12 +443,12 @@ class Monitor:
         self._record(lambda: events.Compaction(check_text("summary", summary)))
 
     def outcome(self, success: bool | None = None, *, score: float | None = None, text: str = "") -> Decision | None:
-        """Record how the task ended; with ``config.grounding.gate``, judge its last answer too.
+        """Record the end of the task; with ``config.grounding.gate``, judge its last answer too.
 
         Parameters
         ----------
         success : bool, optional
-            Whether it succeeded, as far as the host knows. This is recorded as it is told.
+            ``True`` if it succeeded, as far as the host knows. It is recorded as given.
         score : float, optional
             In [0, 1], 1 = good.
         text : str
@@ -568,13 +566,13 @@ class Monitor:
 
     @property
     def spent(self) -> Spent:
-        """Resources that the agent has used up."""
+        """Tokens, money, calls and time that the agent has used."""
         with self._worker.settled() as pipeline:
             return pipeline.state.spent
 
     @property
     def known_spent(self) -> Spent:
-        """Resources that the agent has used up, as far as folded; never waits."""
+        """Amounts that the agent has used, as far as its events have been folded; never waits."""
         return self._worker.pipeline.state.spent
 
     @property
@@ -607,7 +605,7 @@ class Monitor:
         return found if n is None else found[: max(n, 0)]
 
     def label_run(self, label: Label | None) -> None:
-        """Say whether the present run, or the one that has just ended, was good; ``None`` takes a label back.
+        """Label the present run, or the one that has just ended, as good or bad; ``None`` removes the label.
 
         Thresholds and weights of the agent's later sessions are learned from it. A run is a task: after an outcome the
         next goal, user's message or call begins another. A label counts more than an outcome, the newest label counts.
@@ -636,7 +634,7 @@ class Monitor:
 
     @property
     def calibration(self) -> Calibration:
-        """From which risks on metrics alarm, and how risks are added up; frozen when the session began."""
+        """Thresholds of the alarms and weights of the risk; fixed when the session began."""
         return self._worker.pipeline.calibration
 
     @property
@@ -652,7 +650,7 @@ class Monitor:
             return risk_of(reading, pipeline.calibration.combination, pipeline.runs.inverted)
 
     def corrections(self) -> list[CorrectionPattern]:
-        """Return what users have corrected again and again, the heaviest first.
+        """Return the repeated corrections of users, the heaviest first.
 
         A pattern is three corrections or more on similar requests, or the same one on different requests; old ones
         fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.

@@ -28,7 +28,7 @@ INDEX_WEIGHTS: Mapping[str, float] = {
     "unsupported_assumption": 0.1,
     **dict.fromkeys(DEFAULT_WEIGHTS, 0.0125),
 }
-"""A monitor's weights, chosen on labelled runs; see ``docs/metrics.md``."""
+"""A monitor's weights, chosen on labelled runs by ``tests/bench/index_weights.py``."""
 
 OTHER_WEIGHT = 0.25
 """The weight of a metric or vital that is asked for by name and stands in no table."""

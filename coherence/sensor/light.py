@@ -8,8 +8,8 @@ decision follows from the band, and the index is kept inside it: they cannot dis
 
 References
 ----------
-Additive log odds of independent evidence: I. J. Good, "Probability and the Weighing of Evidence", 1950. Curves, prior
-and figures: ``docs/light.md``, made by ``tests/bench/light.py``.
+Additive log odds of independent evidence: I. J. Good, "Probability and the Weighing of Evidence", 1950. Curves and
+prior: ``docs/explanation/light.md``; figures: ``docs/explanation/evaluation.md``, made by ``tests/bench/light.py``.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class CoherenceSensor:
     Parameters
     ----------
     provider : StateProvider
-        Where the state is read at every tick.
+        Source of the agent's state, read at every tick.
     embedder : Embedder or EmbeddingCache, optional
         Default: the shipped MiniLM model, shared by all sensors of the process. A cache may be shared explicitly.
     metrics : sequence of MetricFn or str, optional
@@ -47,22 +47,22 @@ class CoherenceSensor:
     scalar_metrics : sequence of ScalarMetricFn or str
         Further metrics that need no vectors; one given by name reads the provider's counters.
     index : {"calibrated", "classic"}, optional
-        ``calibrated``: the chance that the run is on its course, told by how the metrics have moved since the agent's
-        first readings. ``classic``: the weighted mean of the metrics. Default: calibrated, or classic where ``weights``
+        ``calibrated``: the chance that the run is on its course, by the change of the metrics since the agent's first
+        readings. ``classic``: the weighted mean of the metrics. Default: calibrated, or classic where ``weights``
         or ``missing="zero"`` is given, which belong to it.
     weights : mapping, optional
-        Name -> weight in the classic index; a metric it does not name is reported only. Without it every metric passed
+        Weight of each metric in the classic index; a metric without an entry is reported only. By default every metric
         weighs 0.25.
     thresholds : BandEdges or mapping or three numbers, optional
         Lowest index of green, yellow and orange; default 0.85, 0.6, 0.1, of the classic index 0.8, 0.6, 0.4.
     missing : {"unknown", "zero"}
         ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
     history_size : int
-        Readings kept, 0 or more.
+        Number of readings to keep, 0 or more.
     on_reading : callable, optional
         Called (or awaited) with each reading after it is stored.
     timeout_s : float
-        Seconds a measurement may take, above 0.
+        Longest duration of a measurement in seconds, above 0.
 
     Raises
     ------

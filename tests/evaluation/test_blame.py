@@ -262,7 +262,7 @@ def labelled() -> list[tuple[dict[str, Any], coherence.Blame]]:
 def test_on_labelled_runs_the_first_step_is_right_as_often_as_documented(
     labelled: list[tuple[dict[str, Any], coherence.Blame]],
 ) -> None:
-    """docs/blame.md: 30 of 67 and 5 of 26; position alone gets 19 of 67 and 2 of 26."""
+    """docs/explanation/evaluation.md: 30 of 67 and 5 of 26; position alone gets 19 of 67 and 2 of 26."""
     right = {"whowhen_algorithm": 0, "whowhen_handcrafted": 0}
     for one, found in labelled:
         right[one["source"]] += found.steps[0].step == one["labels"]["error_step"]
