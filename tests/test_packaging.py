@@ -20,6 +20,7 @@ import coherence.guard
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 HEAVY = ("numpy", "onnxruntime", "tokenizers", "faiss", "torch", "sentence_transformers", "rich", "click", "msgspec")
+UNUSED = ("click", "faiss", "filelock", "huggingface_hub", "httpx2", "jinja2", "rapidfuzz", "rich", "torch", "yaml")
 
 
 def python(code: str) -> str:
@@ -94,6 +95,16 @@ def test_packaging_the_sensor_loads_no_model_before_the_first_text() -> None:
         "import sys; from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
         "CoherenceSensor(StaticState()).measure_sync()\n"
         f"print([name for name in {('onnxruntime', 'tokenizers', 'torch', 'faiss')} if name in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+def test_packaging_a_monitor_loads_only_what_it_uses() -> None:
+    loaded = python(
+        "import sys; from coherence import Monitor\n"
+        "m = Monitor(goal='List the files'); m.message('user', 'List the files'); m.check('Bash', {'command': 'ls'})\n"
+        "m.decide(); m.flush()\n"
+        f"print([name for name in {UNUSED} if name in sys.modules])"
     )
     assert loaded == "[]"
 
