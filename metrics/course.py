@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import Any, ClassVar
 
 from coherence.core.readings import Evidence, excerpt, times
 from coherence.state.reducer import AgentState
@@ -22,7 +23,53 @@ MIN_TOLD = 0.3
 
 
 @dataclass(frozen=True)
-class Novelty:
+class CourseMetric:
+    """A metric of the data that one detector of a monitor's state keeps.
+
+    Range [0, 1], inverted. ``None`` for a provider that is no monitor's state, and where :attr:`why_unknown` says.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    inverted = True
+    in_place = True
+    steady = True
+    told_from = MIN_TOLD
+    detector: ClassVar[str]
+    """Name of the detector in the agent's state."""
+
+    @property
+    def data(self) -> Any:
+        """What the detector keeps; ``None`` for a provider that is no monitor's state."""
+        return getattr(self.state, self.detector).data if isinstance(self.state, AgentState) else None
+
+    def compute(self) -> float | None:
+        """Return the value."""
+        return None if self.data is None else self.value(self.data)
+
+    def value(self, data: Any) -> float | None:
+        """Return the value of what the detector keeps."""
+        raise NotImplementedError
+
+    def explain(self) -> Evidence | None:
+        """Name what makes the value high, with the items of the context where it shows."""
+        if (self.compute() or 0.0) < self.told_from:
+            return None
+        why, seqs = self.reason(self.data)
+        items = tuple(at for at, item in enumerate(self.state.context) if item.seq in seqs and item.seq > 0)
+        return Evidence(why, "context", items[-4:])
+
+    def reason(self, data: Any) -> tuple[str, list[int]]:
+        """Return why the value is high, and the numbers of the events that show it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Novelty(CourseMetric):
     """How much of the agent's newest step is about things that nobody has spoken of before.
 
     ``n / (w + 3)`` with *n* the weight of tokens that occur in no request, result, memory or earlier step, and *w* the
@@ -30,11 +77,6 @@ class Novelty:
 
     Range [0, 1], inverted: 0 = nothing new. ``None`` before the first step, for one without a word or a call, and for a
     provider that is no monitor's state. Compare it with the run's own earlier steps.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
 
     Examples
     --------
@@ -46,31 +88,22 @@ class Novelty:
     0.62
     """
 
-    state: AgentState
     name = "novelty"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "assumption"
     why_unknown = "no step of the agent yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return the share of the newest step."""
-        step = self.state.assumption.data.step if isinstance(self.state, AgentState) else None
-        return None if step is None or step.silent else min(step.novelty, 1.0)
+        return None if data.step is None or data.step.silent else min(data.step.novelty, 1.0)
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Name what is new."""
-        step = self.state.assumption.data.step if isinstance(self.state, AgentState) else None
-        if step is None or step.novelty < MIN_TOLD:
-            return None
-        items = tuple(at for at, item in enumerate(self.state.context) if item.seq == step.seq > 0)
-        named = f", such as {', '.join(step.entities[:3])}" if step.entities else ""
-        return Evidence(f"much of the newest step is about things not spoken of before{named}", "context", items)
+        named = f", such as {', '.join(data.step.entities[:3])}" if data.step.entities else ""
+        return f"much of the newest step is about things not spoken of before{named}", [data.step.seq]
 
 
 @dataclass(frozen=True)
-class Stall:
+class Stall(CourseMetric):
     """How much the agent's actions repeat each other without coming to anything.
 
     ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.9 an
@@ -79,40 +112,23 @@ class Stall:
     0.15. See :mod:`coherence.state.progress`.
 
     Range [0, 1], inverted: 0 = each action brings something. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "stall"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "progress"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how much the newest actions repeat each other."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or not data.tried:
-            return None
-        return data.stall / (data.stall + HALF)
+        return data.stall / (data.stall + HALF) if data.tried else None
 
-    def explain(self) -> Evidence | None:
-        """Say how often nothing came of it."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        data = self.state.progress.data
-        return Evidence(
-            "the newest actions repeat each other and bring nothing new", "context", _items(self.state, data.seqs)
-        )
+    def reason(self, data: Any) -> tuple[str, list[int]]:
+        """Say that nothing came of it."""
+        return "the newest actions repeat each other and bring nothing new", data.seqs
 
 
 @dataclass(frozen=True)
-class FailureStreak:
+class FailureStreak(CourseMetric):
     """How many of the newest calls failed in a row, whether or not they are flagged as failed.
 
     ``f / (f + 2)`` with *f* the failures in a row, those like one before each 0.7; of each success 0.3 is left. A
@@ -121,37 +137,25 @@ class FailureStreak:
     counts 0.3.
 
     Range [0, 1], inverted: 0 = the newest call succeeded. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "failure_streak"
-    inverted = True
-    in_place = True
-    steady = True
+    detector = "progress"
     told_from = 0.33
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how long the streak is."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.failures / (data.failures + HALF) if data is not None and data.tried else None
+        return data.failures / (data.failures + HALF) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say that calls failed."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or data.failures < 1.0:
-            return None
-        why = "one of the newest calls failed" if data.failures < 1.5 else "the newest calls failed one after the other"
-        return Evidence(why, "context", _items(self.state, data.seqs))
+        one = data.failures < 1.5
+        return "one of the newest calls failed" if one else "the newest calls failed one after the other", data.seqs
 
 
 @dataclass(frozen=True)
-class Breakdown:
+class Breakdown(CourseMetric):
     """How much the agent's newest messages look as if it had lost the thread of language.
 
     The worst of: words in an order that English does not have, the same groups of words again and again, marks left
@@ -159,36 +163,23 @@ class Breakdown:
     :mod:`coherence.detect.breakdown`.
 
     Range [0, 1], inverted: 0 = sound. ``None`` before the first message of the agent.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "breakdown"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "breakdown"
     why_unknown = "no message of the agent yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return the worst of the newest messages."""
-        data = self.state.breakdown.data if isinstance(self.state, AgentState) else None
-        return data.value if data is not None and data.messages else None
+        return float(data.value) if data.messages else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say what is wrong with it."""
-        data = self.state.breakdown.data if isinstance(self.state, AgentState) else None
-        if data is None or data.value < MIN_TOLD:
-            return None
-        return Evidence(data.why, "context", _items(self.state, [data.seq]))
+        return data.why, [data.seq]
 
 
 @dataclass(frozen=True)
-class IdenticalCalls:
+class IdenticalCalls(CourseMetric):
     """How often the newest call was made before and came to the very same, without anything changed in between.
 
     ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
@@ -196,103 +187,66 @@ class IdenticalCalls:
     words more or fewer, counts where both found nothing or failed alike. A call that waits for something counts 0.15.
 
     Range [0, 1], inverted: 0 = never, 0.5 = once, 0.67 = twice. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "identical_calls"
-    inverted = True
-    in_place = True
-    steady = True
+    detector = "progress"
     told_from = 0.5
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how often."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.repeats / (data.repeats + 1.0) if data is not None and data.tried else None
+        return data.repeats / (data.repeats + 1.0) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say how often."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or data.repeats < 1.0:
-            return None
-        why = f"the same call, or one all but the same, came to the same result {times(round(data.repeats) + 1)}"
-        return Evidence(why, "context", _items(self.state, data.seqs))
+        often = times(round(data.repeats) + 1)
+        return f"the same call, or one all but the same, came to the same result {often}", data.seqs
 
 
 @dataclass(frozen=True)
-class Reversal:
+class Reversal(CourseMetric):
     """How much the agent changes again what it has just changed: to and fro, or one value after the other.
 
     ``r / (r + 1)`` with *r* of :func:`~coherence.state.progress.reversal_of`, fading by 0.8 an action.
 
     Range [0, 1], inverted: 0 = nothing is changed twice. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "reversal"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "progress"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how much."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.reversals / (data.reversals + 1.0) if data is not None and data.tried else None
+        return data.reversals / (data.reversals + 1.0) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say so."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        why = "the newest calls change the same thing again, or take a change back"
-        return Evidence(why, "context", _items(self.state, [self.state.progress.data.newest]))
+        return "the newest calls change the same thing again, or take a change back", [data.newest]
 
 
 @dataclass(frozen=True)
-class GoalLoss:
+class GoalLoss(CourseMetric):
     """How little of the goal the newest summary of the conversation holds, until the agent's steps show it again.
 
     One minus the share of the goal's token weight (at most 12) that the summary holds; halved by each step that speaks
     of what was asked. A summary is a compaction, or a system message in mid-run that speaks of one.
 
     Range [0, 1], inverted: 0 = the summary holds the goal. ``None`` before the first summary.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "goal_loss"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "goal_loss"
     why_unknown = "the context was never summarised"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how little."""
-        return self.state.goal_loss.data.value if isinstance(self.state, AgentState) else None
+        return None if data.value is None else float(data.value)
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say so."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        why = "the summary that took the place of the conversation does not hold the goal"
-        return Evidence(why, "context", _items(self.state, [self.state.goal_loss.data.seq]))
+        return "the summary that took the place of the conversation does not hold the goal", [data.seq]
 
 
 @dataclass(frozen=True)
@@ -342,7 +296,7 @@ class CostSurge:
 
 
 @dataclass(frozen=True)
-class UnknownId:
+class UnknownId(CourseMetric):
     """How near a call is that refers to something by an id that nothing has given.
 
     1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
@@ -351,11 +305,6 @@ class UnknownId:
     do not count, nor does a call before the first result.
 
     Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
 
     Examples
     --------
@@ -369,27 +318,14 @@ class UnknownId:
     1.0
     """
 
-    state: AgentState
     name = "unknown_id"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "grounding"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how near such a call is."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        return data.unknown if data is not None and data.results else None
+        return float(data.unknown) if data.results else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Name the id."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        if data is None or data.unknown < MIN_TOLD:
-            return None
-        why = f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given"
-        return Evidence(why, "context", _items(self.state, [data.unknown_seq]))
-
-
-def _items(state: AgentState, seqs: list[int]) -> tuple[int, ...]:
-    return tuple(at for at, item in enumerate(state.context) if item.seq in seqs and item.seq > 0)[-4:]
+        return f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given", [data.unknown_seq]
