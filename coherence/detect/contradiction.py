@@ -46,7 +46,6 @@ from coherence.detect.glossed_over import (
     does_nothing,
     marks_of,
     passed_over,
-    quotes_failure,
 )
 from coherence.detect.own_work import families_of
 from coherence.detect.text_analysis import TextAnalysis, is_name, statements, tokens, weight
@@ -182,10 +181,6 @@ _CHECKED = (
     ("lint", _LINT_WORDS, _LINTED),
 )
 """Kind of check, words of which one is what is checked, words of which one says that it is well."""
-_FAIL_WORDS = word_set("fail fails failing red broken")
-_FAILING = frozenset(token for word in _FAIL_WORDS for token in tokens(word))
-_EARLIER = word_set("before earlier previously was were had been first initially until fixed now no longer")
-
 _UNREAD = lazy_regex(
     r"no such file|not found|does(?:n['’]t| not) exist|cannot find|can['’]t find|file not|enoent|404"
     r"|filenotfound|nosuchkey|cannot open",
@@ -216,6 +211,7 @@ _LOOKS = word_set("get list search find read check show view fetch lookup query"
 """First words of the names of tools that only look."""
 
 _ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
+
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 
 _BESIDE = word_set(
@@ -270,7 +266,6 @@ class Written(msgspec.Struct):
     text: str
     newest: Contradiction | None = None
     amounts: list[Contradiction] = []
-    passed: Passed | None = None
 
 
 class ClaimFacts(msgspec.Struct):
@@ -300,30 +295,28 @@ class ClaimFacts(msgspec.Struct):
     """Tokens of the goal."""
     dictated: bool = False
     """True if the user wants to have written what he did."""
-    passed: Passed | None = None
-    """Tests that the newest message calls failing though they pass, should it be an answer."""
     written: Written | None = None
     """Text that the newest call writes, if it came after that message."""
 
     def passes_over(self, answer: str) -> Passed | None:
         """Return what the newest message, which is an answer, passes over."""
-        if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
-            return self.passed
-        return passed_over(self.outcomes, statements(answer), answer, self.earlier) if self.outcomes else None
+        if not self.outcomes or self.newest is not None or len(answer) > SHORT_ANSWER:
+            return None
+        return passed_over(self.outcomes, statements(answer), answer, self.earlier)
 
     def written_over(self) -> Passed | None:
         """Return what the newest call writes and so passes over.
 
-        Unless the call hands in what the agent has done, a failure that it tells of may be somebody else's, a fragment
-        may be of a record, and an act the user's.
+        Unless the call hands in what the agent has done, a fragment may be of a record, an act the user's, and a
+        failed call another one than a long text is about.
         """
         written = self.written
         if written is None:
             return None
-        found = replace(self, newest=written.newest, passed=written.passed).passes_over(written.text)
+        found = replace(self, newest=written.newest).passes_over(written.text)
         if found is None or not HANDING_IN.isdisjoint(name_words(written.tool)):
             return found
-        if found.why == "worked" or found.statement[:1].islower() or (found.why == "not done" and self.dictated):
+        if found.statement[:1].islower() or (found.why == "not done" and self.dictated):
             return None
         if len(written.text) <= SHORT_WRITING:
             return found
@@ -435,9 +428,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         event: Message = observed.event
         if event.role == "assistant" and not observed.text.is_blank:
             self.data.said = observed.seq
-            self.data.newest, self.data.passed, self.data.amounts, self.data.written = None, None, [], None
+            self.data.newest, self.data.amounts, self.data.written = None, [], None
             self._judge(observed.seq, observed.text)
-            self.data.passed = self._fails(observed.text)
             self.data.alone = None
 
     def _written(self, seq: int, tool: str, prose: str) -> Written:
@@ -445,7 +437,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         said = data.newest, data.amounts
         data.newest, data.amounts = None, []
         self._judge(seq, text)
-        written = Written(seq, tool[:100], prose, data.newest, data.amounts, self._fails(text))
+        written = Written(seq, tool[:100], prose, data.newest, data.amounts)
         data.newest, data.amounts = said
         return written
 
@@ -465,14 +457,13 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if not (states or runs or data.alone or data.unread or attempts):
             return
         text = observed.part(MAX_CHARS, "\n")
-        tried = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
-        owns_up = tried or (bool(attempts) and quotes_failure(data.outcomes, said))
+        owns_up = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
         unfound = bool(data.unread) and _UNREAD.search(text.raw) is not None
         fresh = attempts[-1] if attempts and attempts[-1].seq == data.came else None
         about = _Held(
             [] if owns_up else attempts,
             states,
-            {} if tried else runs,
+            {} if owns_up else runs,
             {} if unfound else data.unread,
             fresh if fresh is not None and fresh.failed and not owns_up else None,
             sole,
@@ -489,27 +480,6 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             if (counted or data.alone) and len(data.amounts) < MAX_AMOUNTS:
                 data.amounts += _amounts(seq, statement, counted, data.alone)
 
-    def _fails(self, text: TextAnalysis) -> Passed | None:
-        """Return the statement that tests fail though the newest run of them passed."""
-        run = self.data.checks.get("tests")
-        if run is None or run.failed or not _FAILING.intersection(text.part(GATE_CHARS).tokens):
-            return None
-        for statement in text.statements:
-            words = clause_words(statement)
-            if (
-                _TEST_WORDS.isdisjoint(words)
-                or not is_plain(words)
-                or negations(words)
-                or not _EARLIER.isdisjoint(words)
-            ):
-                continue
-            if any(
-                word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]}
-                for at, word in enumerate(words)
-            ):
-                return Passed(excerpt(statement, QUOTED), run.seq, excerpt(run.line, QUOTED), "worked")
-        return None
-
     def renumber(self) -> None:
         """Let the next event be number 1."""
         data = self.data
@@ -518,7 +488,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
-        data.outcomes, data.passed, data.earlier, data.written = [], None, [], None
+        data.outcomes, data.earlier, data.written = [], [], None
 
 
 class _Held(NamedTuple):
@@ -537,10 +507,6 @@ class _Held(NamedTuple):
         """Return what a statement is about, and the result that says otherwise."""
         clauses = list(clauses_of(statement))
         said = with_singulars(tokens(statement)) if self.states or self._speaks(clauses) else frozenset[str]()
-        if self.runs and all(map(is_plain, clauses)):
-            checks = self._checks([word for words in clauses for word in words])
-            if checks is not None:
-                return "tests", checks
         for words in clauses:
             if not is_plain(words):
                 continue
@@ -707,7 +673,7 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
     acts = sorted({act for word in told for act in DOING.get(word, ())})
-    if words[:1] and words[0] in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup"):
+    if not _LOOKS.isdisjoint(words[:1]):
         acts = []
     checks = ""
     if shell or "test" in words or "tests" in words:

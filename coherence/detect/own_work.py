@@ -65,14 +65,6 @@ _FAMILIES = {
         r"test|\brun|exec|try|spec|jest|tox|check|verify|rake|cargo|gradle|mvn|make|suite|npm|\bqa\b|prueba|nox|just"
         r"|python|\bgo\b|测试",
     ),
-    "ci": _Family(
-        "",
-        r"\b(?:ci|pipelines?|workflows?)\b (?:\S+ ){0,4}?(?:green|passes|passed|succeeded|grün|vert|verte|verde"
-        r"|passing)\b"
-        r"|\bgreen (?:in|on) (?:the )?ci\b",
-        "流水线|パイプライン",
-        r"\bci\b|pipeline|workflow|\bgh\b|action|checks|build_?status|jenkins|circle|gitlab",
-    ),
     "browser": _Family(
         "",
         r"\b(?:opened|checked|looked|viewed|verified|tested|tried|loaded|confirmed|saw|vérifié|ouvert|regardé"
@@ -206,42 +198,12 @@ _FAMILIES = {
         r"|archiv|unlink|apply|sql|execut|删除|cut|supprim|borra",
         mine=True,
     ),
-    "merge": _Family(
-        r"merged|gemergt|fusionnée?s?|fusionad[oa]s?",
-        "",
-        "合并|マージ",
-        r"merge|git|rebase|pull|join|combin|concat",
-        mine=True,
-    ),
     "install": _Family(
         r"installed|installiert|installée?s?|instalad[oa]s?|installat[oaie]",
         r"\b(?:instalé|instalei)\b",
         "安装|インストール",
         r"install|\bpip|npm|\bapt|add|brew|setup|\buv\b|yarn|pnpm|conda|cargo|poetry|docker|sync|upgrade|winget|dnf"
         r"|yum",
-        mine=True,
-    ),
-    "approve": _Family(
-        r"approved|genehmigt|approuvée?s?|aprobad[oa]s?|approvat[oaie]|aprovad[oa]s?",
-        "",
-        "批准了|承認しました",
-        r"approv|review|accept|merge|update|sign|grant|status|confirm",
-        mine=True,
-    ),
-    "upload": _Family(
-        r"uploaded|hochgeladen|téléversée?s?|téléchargée? sur|caricat[oaie] su",
-        r"\b(?:subí|subido|enviei para o drive)\b",
-        "上传|アップロード",
-        r"upload|\bput\b|push|publish|deploy|post|submit|scp|sync|send|creat|attach|import|rsync|s3|\bcp\b|save|write"
-        r"|share|上传",
-        mine=True,
-    ),
-    "measure": _Family(
-        r"benchmarked|profiled|measured|gemessen|mesurée?s?|medid[oa]s?|misurat[oaie]",
-        r"\b(?:medí|medi)\b|\bload[- ]test(?:ed)?\b",
-        "压测|ベンチマーク|計測しました",
-        r"bench|measur|time|perf|profil|test|run|exec|python|explain|metric|query|\bab\b|wrk|\bhey\b|lighthouse"
-        r"|\bk6\b|sensor|read|get",
         mine=True,
     ),
     "restore": _Family(
@@ -264,22 +226,6 @@ _FAMILIES = {
         r"https?|curl|brows|click|run|python|node|navigat|open|exec|start|call|post|get|try|play|type|request|send"
         r"|update|set",
         mine=True,
-    ),
-    "login": _Family(
-        r"logged in|signed in|eingeloggt|connectée?s? (?:à|au)",
-        "",
-        "",
-        r"log_?in|auth|sign|session|token|credential|password|click|fill|type|ssh|brows|navigat",
-        mine=True,
-    ),
-    "ticket": _Family(
-        "",
-        r"\b(?:opened|filed|raised|created|logged|submitted|eröffnet|angelegt|ouvert|abierto|creado|creé|abrí|abri"
-        r"|criei|aperto|creato)"
-        r" (?:\S+ ){0,4}?(?:tickets?|issues?|pull request|pr|case|bug report|incidencia|chamado)\b"
-        r"|\bticket (?:\S+ ){0,4}?(?:eröffnet|angelegt|erstellt)\b",
-        "工单|チケット",
-        r"ticket|issue|pull|\bpr\b|case|jira|bug|creat|report|submit|post|incid|linear|open",
     ),
     "calendar": _Family(
         "",

@@ -46,7 +46,6 @@ from coherence.detect import (
     terms,
     text_analysis,
     text_tables,
-    told_causes,
     told_states,
     workings,
     written_prose,
@@ -118,8 +117,8 @@ USED: dict[str, Callable[[str], object]] = {
     "claims alone": lambda text: contradiction._ALONE.findall(text),
     "claims amount": lambda text: contradiction._AMOUNT.findall(text),
     "claims clock": lambda text: contradiction._CLOCK.findall(text),
-    "claims day": lambda text: told_states._DAY.findall(text),
     "claims sql": lambda text: contradiction._SQL.findall(text),
+    "claims day": lambda text: told_states._DAY.findall(text),
     "steps of a command": lambda text: fingerprints.STEPS.findall(text),
     "claims marks": lambda text: told_states.MARKS.findall(text),
     "claims test call": lambda text: contradiction._TEST_CALL.findall(text),
@@ -216,7 +215,7 @@ USED: dict[str, Callable[[str], object]] = {
 
 OF_ANSWERS = (
     *(arithmetic, endings, glossed_over, misplaced, notations, number_words, own_work, reckoned, records),
-    *(restated, retold, spans, terms, text_tables, told_causes, workings),
+    *(restated, retold, spans, terms, text_tables, workings),
 )
 """Modules of which every pattern is searched for through the whole text."""
 
@@ -237,7 +236,6 @@ USED.update(
     }
 )
 USED.update({f"deed gate {at}": gate.findall for at, gate in enumerate(own_work._gates())})
-USED.update({f"cause {name}": pattern.findall for name, pattern in told_causes._PATTERNS.items()})
 USED.update({f"part {at}": sign.findall for at, sign in enumerate(records._PARTS)})
 USED.update(
     {

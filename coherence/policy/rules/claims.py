@@ -115,9 +115,7 @@ PASSES = {
     "failed": "the call failed, and the answer does not say so",
     "open": "that is not through yet, and the answer does not say so",
     "tried out": "that was only tried out",
-    "worked": "no call failed",
     "worked with warnings": "there were some",
-    "cause": "the results tell of another cause",
     "not done": "no call did it",
 }
 """What is wrong with an answer that passes over how a call came out."""
