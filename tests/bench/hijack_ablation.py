@@ -196,7 +196,9 @@ ABLATIONS: dict[str, Callable[[], list[Any]]] = {
     "goals that delegate": lambda: [patch.object(module, "DELEGATED", 1.0) for module in (hijack, hijack_facts)],
     "reading calls count less": lambda: [patch.object(hijack, "READING", 1.0)],
     "what was asked": lambda: [patch.object(hijack_facts, "note_asked", lambda facts, text: None)],
-    "each argument counts alike": lambda: [patch.object(hijack, "units_of", _pooled)],
+    "each argument counts alike": lambda: [
+        patch.object(module, "units_of", _pooled) for module in (hijack, call_words)
+    ],
     "weights of tokens": lambda: [
         patch.object(module, "telling_weight", lambda token: 1.0) for module in (call_words, hijack, hijack_facts)
     ],

@@ -10,9 +10,10 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
-from coherence.detect.contradiction import ClaimFacts, Contradiction, Written
+from coherence.detect.contradiction import ClaimFacts, Written
 from coherence.detect.glossed_over import Passed
 from coherence.detect.grounding import MAX_TOLD, Grounds, describe_flaw
+from coherence.detect.held_results import Contradiction
 from coherence.detect.prohibitions import BrokenProhibition
 from coherence.policy.rules.finding_builders import THRESHOLD, found, plain_quote, quiet, shown_tool
 from coherence.state.data import Answer
