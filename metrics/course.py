@@ -44,7 +44,7 @@ class CourseMetric:
 
     @property
     def data(self) -> Any:
-        """What the detector keeps; ``None`` for a provider that is no monitor's state."""
+        """Data that the detector keeps; ``None`` for a provider that is no monitor's state."""
         return getattr(self.state, self.detector).data if isinstance(self.state, AgentState) else None
 
     def compute(self) -> float | None:
@@ -70,7 +70,7 @@ class CourseMetric:
 
 @dataclass(frozen=True)
 class Novelty(CourseMetric):
-    """How much of the agent's newest step is about things that nobody has spoken of before.
+    """Share of the agent's newest step that is about things nobody has spoken of before.
 
     ``n / (w + 3)`` with *n* the weight of tokens that occur in no request, result, memory or earlier step, and *w* the
     weight of all its tokens. A step is a message of the agent with its calls.
@@ -104,7 +104,7 @@ class Novelty(CourseMetric):
 
 @dataclass(frozen=True)
 class Stall(CourseMetric):
-    """How much the agent's actions repeat each other without coming to anything.
+    """Degree to which the agent's actions repeat each other without coming to anything.
 
     ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.9 an
     action. The same call with the same result repeats fully, or half if something was changed in between; other words
@@ -129,7 +129,7 @@ class Stall(CourseMetric):
 
 @dataclass(frozen=True)
 class FailureStreak(CourseMetric):
-    """How many of the newest calls failed in a row, whether or not they are flagged as failed.
+    """Failures of the newest calls in a row, flagged as failed or not.
 
     ``f / (f + 2)`` with *f* the failures in a row, those like one before each 0.7; of each success 0.3 is left. A
     search in other words that finds nothing again counts 0.3. What counts as a failure without a flag is told by
@@ -156,7 +156,7 @@ class FailureStreak(CourseMetric):
 
 @dataclass(frozen=True)
 class Breakdown(CourseMetric):
-    """How much the agent's newest messages look as if it had lost the thread of language.
+    """Signs that the agent's newest messages have lost the thread of language.
 
     The worst of: words in an order that English does not have, the same groups of words again and again, marks left
     over from a template, letters that nobody in this run has used. Fades by 0.7 a message. Code does not count. See
@@ -180,7 +180,7 @@ class Breakdown(CourseMetric):
 
 @dataclass(frozen=True)
 class IdenticalCalls(CourseMetric):
-    """How often the newest call was made before and came to the very same, without anything changed in between.
+    """Repetitions of the newest call that came to the very same, without anything changed in between.
 
     ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
     arguments and results count as the same, other numbers do not. One that was only spelt in another way, or had a few
@@ -206,7 +206,7 @@ class IdenticalCalls(CourseMetric):
 
 @dataclass(frozen=True)
 class Reversal(CourseMetric):
-    """How much the agent changes again what it has just changed: to and fro, or one value after the other.
+    """Changes of what the agent has just changed: to and fro, or one value after the other.
 
     ``r / (r + 1)`` with *r* of :func:`~coherence.state.progress.reversal_of`, fading by 0.8 an action.
 
@@ -228,7 +228,7 @@ class Reversal(CourseMetric):
 
 @dataclass(frozen=True)
 class GoalLoss(CourseMetric):
-    """How little of the goal the newest summary of the conversation holds, until the agent's steps show it again.
+    """Loss of the goal in the newest summary of the conversation, until the agent's steps show it again.
 
     One minus the share of the goal's token weight (at most 12) that the summary holds; halved by each step that speaks
     of what was asked. A summary is a compaction, or a system message in mid-run that speaks of one.
@@ -251,7 +251,7 @@ class GoalLoss(CourseMetric):
 
 @dataclass(frozen=True)
 class CostSurge:
-    """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
+    """Surge of the tokens that the newest two model calls took, beyond what the recorded texts explain.
 
     ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
     each plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote
@@ -297,7 +297,7 @@ class CostSurge:
 
 @dataclass(frozen=True)
 class UnknownId(CourseMetric):
-    """How near a call is that refers to something by an id that nothing has given.
+    """Nearness of a call that refers to something by an id that nothing has given.
 
     1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
     system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was

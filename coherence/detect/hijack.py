@@ -1,4 +1,4 @@
-"""Whether a call follows text that a tool returned rather than what the user asked.
+"""Calls that follow text that a tool returned rather than what the user asked.
 
 A hijacked call takes its purpose and its values from a sentence inside a tool result, which anybody may have written.
 How near a call is to a text is told in words, without a model: `nearness` counts each argument alike, however long it
@@ -117,7 +117,7 @@ OWN = 0.25
 
 
 class HijackScore(msgspec.Struct, frozen=True):
-    """What speaks for a call that was not asked for, in [0, 1].
+    """Signs that a call was not asked for, in [0, 1].
 
     Attributes
     ----------

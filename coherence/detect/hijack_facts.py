@@ -75,7 +75,7 @@ class Sentence(msgspec.Struct, array_like=True):
 
 
 class HijackFacts(msgspec.Struct):
-    """What was asked, read and called so far; bounded."""
+    """Memory of what was asked, read and called so far; bounded."""
 
     asked: list[str] = []
     goal: list[str] = []

@@ -1,4 +1,4 @@
-"""What answers add that nobody asked for. Every case that is found stands beside one that must not be."""
+"""Additions of answers that nobody asked for. Every case that is found stands beside one that must not be."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which events the detectors take in, and how: the state folds them, live and again."""
+"""Events that the detectors take in: the state folds them, live and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which call stands out, for how long, and what the watch remembers."""
+"""The call that stands out, for how long it does, and what the watch remembers."""
 
 from __future__ import annotations
 

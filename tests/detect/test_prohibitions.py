@@ -1,4 +1,4 @@
-"""What is forbidden, and calls that do it."""
+"""Prohibitions, and calls that break them."""
 
 from __future__ import annotations
 

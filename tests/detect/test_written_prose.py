@@ -1,4 +1,4 @@
-"""What a call writes for people, and how it is judged."""
+"""Prose that a call writes for people, and its judgement."""
 
 from __future__ import annotations
 
