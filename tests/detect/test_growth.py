@@ -165,8 +165,6 @@ USED: dict[str, Callable[[str], object]] = {
     "additions weak": lambda text: additions._WEAK.findall(text),
     "additions dense not": lambda text: additions._DENSE_NOT.findall(text),
     "additions dense act": lambda text: additions._DENSE_ACT.findall(text),
-    "additions numbered": lambda text: additions._NUMBERED.findall(text),
-    "additions item": lambda text: additions._ITEM.match(text),
     "additions quoted": lambda text: additions._QUOTED.findall(text),
     "additions i": lambda text: additions._I.findall(text),
     "additions plain": lambda text: additions._PLAIN.findall(text),
