@@ -46,8 +46,6 @@ class _Family(NamedTuple):
     """Expressions in a call that may have done it, or in a result that tells of it."""
     mine: bool = False
     """True where the verb claims it only when the agent is its subject: whoever else did it may stand in the data."""
-    filed: bool = False
-    """True where a file that is written may be it, by its name."""
 
 
 _FAMILIES = {
@@ -227,45 +225,6 @@ _FAMILIES = {
         r"|update|set",
         mine=True,
     ),
-    "calendar": _Family(
-        "",
-        r"\b(?:added|put|entered|eingetragen|ajouté|añadido|aggiunto) (?:\S+ ){0,5}?(?:calendars?|kalender|calendrier"
-        r"|agenda|calendario)\b"
-        r"|\b(?:set|created|scheduled|gestellt|puesto|impostato|criei) (?:\S+ ){0,3}?(?:reminder|alarm|erinnerung"
-        r"|rappel|recordatorio|lembrete)\b"
-        r"|\bkalender (?:\S+ ){0,4}?eingetragen\b",
-        "日历|カレンダー|リマインダー",
-        r"calend|event|remind|schedul|task|todo|alarm|creat|add|appoint|meeting|book|set|kalend|agenda",
-    ),
-    "docs": _Family(
-        "",
-        r"\b(?:updated|added|extended|documented|wrote|adjusted|revised|aktualisiert|mis à jour|actualizado|actualicé"
-        r"|atualizei|aggiornato)"
-        r" (?:\S+ ){0,5}?(?:readme|docs|documentation|changelog|release notes|wiki|documentación|documentação"
-        r"|documentazione)\b"
-        r"|\b(?:readme|docs|changelog|doku|dokumentation) (?:\S+ ){0,4}?(?:updated|aktualisiert|ergänzt|angepasst)\b",
-        "更新了文档|ドキュメントを更新",
-        r"readme|docs?\b|document|change_?log|release_?note|wiki|\.md|\.rst|page|confluence|notion|write",
-        filed=True,
-    ),
-    "new tests": _Family(
-        "",
-        r"\b(?:added|wrote|written|extended|hinzugefügt|ergänzt|ajouté|añadido|añadí|adicionei|aggiunto) (?:\S+ ){0,4}?"
-        r"(?:tests?|testfall|testfälle|pruebas?|testes?|test case|spec)\b"
-        r"|\b(?:test|testfall) (?:\S+ ){0,4}?(?:hinzugefügt|ergänzt)\b",
-        "添加了测试|テストを追加",
-        r"test|spec|case",
-        filed=True,
-    ),
-    "speaking": _Family(
-        r"phoned|angerufen|telefoniert",
-        r"\b(?:spoke|talked|agreed|cleared|coordinated) (?:\S+ )?with (?:the |your |our |him|her|them|[a-z]{3,20})"
-        r"|\b(?:i|we) called (?:the |them|him|her)|\b(?:j'ai|he|ho|liguei|llamé) ?(?:appelé|llamado|chiamato|a|para)\b"
-        r"|\b(?:rücksprache|abgesprochen|abgestimmt)\b",
-        "打了电话|打过电话|電話しました",
-        r"call|phone|dial|voice|ring|\btel|send|messag|mail|ask|chat|contact|comment|slack|reply|talk|speak|respond",
-        mine=True,
-    ),
     "look": _Family(
         r"double-checked|checked|verified|confirmed|validated|inspected|reviewed|geprüft|überprüft|kontrolliert"
         r"|verifiziert"
@@ -414,11 +373,7 @@ def never_done(
             if name in known:
                 continue
             calls = tables[name].calls
-            filed = _FAMILIES[name].filed
-            if any(
-                calls.search(each.call) or (filed and calls.search(each.files)) or _tells(name, each.result)
-                for each in made
-            ):
+            if any(calls.search(each.call) or _tells(name, each.result) for each in made):
                 if name == "look" and _unseen(after, made):
                     return statement
                 known.add(name)
