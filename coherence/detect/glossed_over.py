@@ -138,15 +138,6 @@ _CLAIMS = lazy_regex(
     r"|wurde\w*|hat|habe\w*|ja|oui|est|sont|a|ont|sí|está\w*|fue|son|ha|han|è|sono)\b",
     re.IGNORECASE,
 )
-_STATUS = lazy_regex(
-    r"\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error"
-    r"|aborted)\b",
-    re.IGNORECASE,
-)
-_IN_STATUS = (
-    ("status", "state", "result", "outcome"),
-    ("declined", "failed", "rejected", "denied", "refused", "error", "aborted"),
-)
 _REFUSED = lazy_regex(
     r"[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send"
     r"|update)\b"
@@ -158,13 +149,6 @@ _IN_REFUSED = (
     *("false", "rolled back", "nothing to ", "to-date", "to date", "no changes "),
     *("0 rows", "0 files", "0 items", "0 records"),
 )
-_AT_ONCE = lazy_regex(
-    r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped"
-    r"|conflict"
-    r"|not (?:found|allowed|permitted|available|possible)|limit exceeded|timeout|timed out|(?:\w{1,30} )?failed\b)",
-    re.IGNORECASE,
-)
-"""How the result of a call begins that did nothing."""
 _PLANNED = word_set("draft drafts queued scheduled planned pending dry preview")
 
 
@@ -364,11 +348,7 @@ def does_nothing(text: str) -> bool:
     """Tell whether a result says that what was asked was refused, undone or not needed."""
     if len(text) > SHORT_ANSWER:
         return False
-    return (
-        (may_hold(text, *_IN_STATUS) and _STATUS.search(text) is not None)
-        or (may_hold(text, _IN_REFUSED) and _REFUSED.search(text) is not None)
-        or _AT_ONCE.match(text) is not None
-    )
+    return may_hold(text, _IN_REFUSED) and _REFUSED.search(text) is not None
 
 
 def marks_of(found: frozenset[str]) -> list[str]:
