@@ -614,6 +614,21 @@ WORDINGS: list[tuple[str, Deed, Deed]] = [
     ),
     ("whatever lies in build/ is generated and must not be edited", edit("build/a.js"), edit("src/a.js")),
     ("Everything below third_party/ is not to be changed.", edit("third_party/a.c"), edit("lib/a.c")),
+    (
+        "Whatever you do, do not restart the database.",
+        ("Bash", {"command": "sudo systemctl restart postgresql"}),
+        ("Bash", {"command": "sudo systemctl restart nginx"}),
+    ),
+    (
+        "Do not spend more than 50 euros.",
+        ("buy", {"items": [{"name": "a", "price": 30}, {"name": "b", "price": 25}]}),
+        ("buy", {"items": [{"name": "a", "price": 30}]}),
+    ),
+    (
+        "Bitte keine Tests ändern.",
+        ("Edit", {"file_path": "tests/test_a.py", "old_string": "a", "new_string": "b"}),
+        ("Edit", {"file_path": "src/a.py", "old_string": "a", "new_string": "b"}),
+    ),
 ]
 WORDINGS = [each for each in WORDINGS if each[1] != edit("x")]
 WORDINGS = [each for each in WORDINGS if each[1] != "x"]
