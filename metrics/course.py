@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import Any, ClassVar
 
 from coherence.core.readings import Evidence, excerpt, times
 from coherence.state.reducer import AgentState
@@ -22,19 +23,60 @@ MIN_TOLD = 0.3
 
 
 @dataclass(frozen=True)
-class Novelty:
-    """How much of the agent's newest step is about things that nobody has spoken of before.
+class CourseMetric:
+    """A metric of the data that one detector of a monitor's state keeps.
+
+    Range [0, 1], inverted. ``None`` for a provider that is no monitor's state, and where :attr:`why_unknown` says.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    inverted = True
+    in_place = True
+    steady = True
+    told_from = MIN_TOLD
+    detector: ClassVar[str]
+    """Name of the detector in the agent's state."""
+
+    @property
+    def data(self) -> Any:
+        """Data that the detector keeps; ``None`` for a provider that is no monitor's state."""
+        return getattr(self.state, self.detector).data if isinstance(self.state, AgentState) else None
+
+    def compute(self) -> float | None:
+        """Return the value."""
+        return None if self.data is None else self.value(self.data)
+
+    def value(self, data: Any) -> float | None:
+        """Return the value of what the detector keeps."""
+        raise NotImplementedError
+
+    def explain(self) -> Evidence | None:
+        """Name what makes the value high, with the items of the context where it shows."""
+        if (self.compute() or 0.0) < self.told_from:
+            return None
+        why, seqs = self.reason(self.data)
+        items = tuple(at for at, item in enumerate(self.state.context) if item.seq in seqs and item.seq > 0)
+        return Evidence(why, "context", items[-4:])
+
+    def reason(self, data: Any) -> tuple[str, list[int]]:
+        """Return why the value is high, and the numbers of the events that show it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Novelty(CourseMetric):
+    """Share of the agent's newest step that is about things nobody has spoken of before.
 
     ``n / (w + 3)`` with *n* the weight of tokens that occur in no request, result, memory or earlier step, and *w* the
     weight of all its tokens. A step is a message of the agent with its calls.
 
     Range [0, 1], inverted: 0 = nothing new. ``None`` before the first step, for one without a word or a call, and for a
     provider that is no monitor's state. Compare it with the run's own earlier steps.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
 
     Examples
     --------
@@ -46,32 +88,23 @@ class Novelty:
     0.62
     """
 
-    state: AgentState
     name = "novelty"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "assumption"
     why_unknown = "no step of the agent yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return the share of the newest step."""
-        step = self.state.assumption.data.step if isinstance(self.state, AgentState) else None
-        return None if step is None or step.silent else min(step.novelty, 1.0)
+        return None if data.step is None or data.step.silent else min(data.step.novelty, 1.0)
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Name what is new."""
-        step = self.state.assumption.data.step if isinstance(self.state, AgentState) else None
-        if step is None or step.novelty < MIN_TOLD:
-            return None
-        items = tuple(at for at, item in enumerate(self.state.context) if item.seq == step.seq > 0)
-        named = f", such as {', '.join(step.entities[:3])}" if step.entities else ""
-        return Evidence(f"much of the newest step is about things not spoken of before{named}", "context", items)
+        named = f", such as {', '.join(data.step.entities[:3])}" if data.step.entities else ""
+        return f"much of the newest step is about things not spoken of before{named}", [data.step.seq]
 
 
 @dataclass(frozen=True)
-class Stall:
-    """How much the agent's actions repeat each other without coming to anything.
+class Stall(CourseMetric):
+    """Degree to which the agent's actions repeat each other without coming to anything.
 
     ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.9 an
     action. The same call with the same result repeats fully, or half if something was changed in between; other words
@@ -79,41 +112,24 @@ class Stall:
     0.15. See :mod:`coherence.state.progress`.
 
     Range [0, 1], inverted: 0 = each action brings something. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "stall"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "progress"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how much the newest actions repeat each other."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or not data.tried:
-            return None
-        return data.stall / (data.stall + HALF)
+        return data.stall / (data.stall + HALF) if data.tried else None
 
-    def explain(self) -> Evidence | None:
-        """Say how often nothing came of it."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        data = self.state.progress.data
-        return Evidence(
-            "the newest actions repeat each other and bring nothing new", "context", _items(self.state, data.seqs)
-        )
+    def reason(self, data: Any) -> tuple[str, list[int]]:
+        """Say that nothing came of it."""
+        return "the newest actions repeat each other and bring nothing new", data.seqs
 
 
 @dataclass(frozen=True)
-class FailureStreak:
-    """How many of the newest calls failed in a row, whether or not they are flagged as failed.
+class FailureStreak(CourseMetric):
+    """Failures of the newest calls in a row, flagged as failed or not.
 
     ``f / (f + 2)`` with *f* the failures in a row, those like one before each 0.7; of each success 0.3 is left. A
     search in other words that finds nothing again counts 0.3. What counts as a failure without a flag is told by
@@ -121,183 +137,121 @@ class FailureStreak:
     counts 0.3.
 
     Range [0, 1], inverted: 0 = the newest call succeeded. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "failure_streak"
-    inverted = True
-    in_place = True
-    steady = True
+    detector = "progress"
     told_from = 0.33
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how long the streak is."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.failures / (data.failures + HALF) if data is not None and data.tried else None
+        return data.failures / (data.failures + HALF) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say that calls failed."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or data.failures < 1.0:
-            return None
-        why = "one of the newest calls failed" if data.failures < 1.5 else "the newest calls failed one after the other"
-        return Evidence(why, "context", _items(self.state, data.seqs))
+        one = data.failures < 1.5
+        return "one of the newest calls failed" if one else "the newest calls failed one after the other", data.seqs
 
 
 @dataclass(frozen=True)
-class Breakdown:
-    """How much the agent's newest messages look as if it had lost the thread of language.
+class Breakdown(CourseMetric):
+    """Signs that the agent's newest messages have lost the thread of language.
 
     The worst of: words in an order that English does not have, the same groups of words again and again, marks left
     over from a template, letters that nobody in this run has used. Fades by 0.7 a message. Code does not count. See
     :mod:`coherence.detect.breakdown`.
 
     Range [0, 1], inverted: 0 = sound. ``None`` before the first message of the agent.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "breakdown"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "breakdown"
     why_unknown = "no message of the agent yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return the worst of the newest messages."""
-        data = self.state.breakdown.data if isinstance(self.state, AgentState) else None
-        return data.value if data is not None and data.messages else None
+        return float(data.value) if data.messages else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say what is wrong with it."""
-        data = self.state.breakdown.data if isinstance(self.state, AgentState) else None
-        if data is None or data.value < MIN_TOLD:
-            return None
-        return Evidence(data.why, "context", _items(self.state, [data.seq]))
+        return data.why, [data.seq]
 
 
 @dataclass(frozen=True)
-class IdenticalCalls:
-    """How often the newest call was made before and came to the very same, without anything changed in between.
+class IdenticalCalls(CourseMetric):
+    """Repetitions of the newest call that came to the very same, without anything changed in between.
 
     ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
     arguments and results count as the same, other numbers do not. One that was only spelt in another way, or had a few
     words more or fewer, counts where both found nothing or failed alike. A call that waits for something counts 0.15.
 
     Range [0, 1], inverted: 0 = never, 0.5 = once, 0.67 = twice. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "identical_calls"
-    inverted = True
-    in_place = True
-    steady = True
+    detector = "progress"
     told_from = 0.5
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how often."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.repeats / (data.repeats + 1.0) if data is not None and data.tried else None
+        return data.repeats / (data.repeats + 1.0) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say how often."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        if data is None or data.repeats < 1.0:
-            return None
-        why = f"the same call, or one all but the same, came to the same result {times(round(data.repeats) + 1)}"
-        return Evidence(why, "context", _items(self.state, data.seqs))
+        often = times(round(data.repeats) + 1)
+        return f"the same call, or one all but the same, came to the same result {often}", data.seqs
 
 
 @dataclass(frozen=True)
-class Reversal:
-    """How much the agent changes again what it has just changed: to and fro, or one value after the other.
+class Reversal(CourseMetric):
+    """Changes of what the agent has just changed: to and fro, or one value after the other.
 
     ``r / (r + 1)`` with *r* of :func:`~coherence.state.progress.reversal_of`, fading by 0.8 an action.
 
     Range [0, 1], inverted: 0 = nothing is changed twice. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "reversal"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "progress"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how much."""
-        data = self.state.progress.data if isinstance(self.state, AgentState) else None
-        return data.reversals / (data.reversals + 1.0) if data is not None and data.tried else None
+        return data.reversals / (data.reversals + 1.0) if data.tried else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say so."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        why = "the newest calls change the same thing again, or take a change back"
-        return Evidence(why, "context", _items(self.state, [self.state.progress.data.newest]))
+        return "the newest calls change the same thing again, or take a change back", [data.newest]
 
 
 @dataclass(frozen=True)
-class GoalLoss:
-    """How little of the goal the newest summary of the conversation holds, until the agent's steps show it again.
+class GoalLoss(CourseMetric):
+    """Loss of the goal in the newest summary of the conversation, until the agent's steps show it again.
 
     One minus the share of the goal's token weight (at most 12) that the summary holds; halved by each step that speaks
     of what was asked. A summary is a compaction, or a system message in mid-run that speaks of one.
 
     Range [0, 1], inverted: 0 = the summary holds the goal. ``None`` before the first summary.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
     """
 
-    state: AgentState
     name = "goal_loss"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "goal_loss"
     why_unknown = "the context was never summarised"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how little."""
-        return self.state.goal_loss.data.value if isinstance(self.state, AgentState) else None
+        return None if data.value is None else float(data.value)
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Say so."""
-        if (self.compute() or 0.0) < MIN_TOLD:
-            return None
-        why = "the summary that took the place of the conversation does not hold the goal"
-        return Evidence(why, "context", _items(self.state, [self.state.goal_loss.data.seq]))
+        return "the summary that took the place of the conversation does not hold the goal", [data.seq]
 
 
 @dataclass(frozen=True)
 class CostSurge:
-    """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
+    """Surge of the tokens that the newest two model calls took, beyond what the recorded texts explain.
 
     ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
     each plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote
@@ -342,8 +296,8 @@ class CostSurge:
 
 
 @dataclass(frozen=True)
-class UnknownId:
-    """How near a call is that refers to something by an id that nothing has given.
+class UnknownId(CourseMetric):
+    """Nearness of a call that refers to something by an id that nothing has given.
 
     1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
     system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was
@@ -351,11 +305,6 @@ class UnknownId:
     do not count, nor does a call before the first result.
 
     Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
 
     Examples
     --------
@@ -369,27 +318,14 @@ class UnknownId:
     1.0
     """
 
-    state: AgentState
     name = "unknown_id"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = MIN_TOLD
+    detector = "grounding"
     why_unknown = "no tool result yet"
 
-    def compute(self) -> float | None:
+    def value(self, data: Any) -> float | None:
         """Return how near such a call is."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        return data.unknown if data is not None and data.results else None
+        return float(data.unknown) if data.results else None
 
-    def explain(self) -> Evidence | None:
+    def reason(self, data: Any) -> tuple[str, list[int]]:
         """Name the id."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        if data is None or data.unknown < MIN_TOLD:
-            return None
-        why = f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given"
-        return Evidence(why, "context", _items(self.state, [data.unknown_seq]))
-
-
-def _items(state: AgentState, seqs: list[int]) -> tuple[int, ...]:
-    return tuple(at for at, item in enumerate(state.context) if item.seq in seqs and item.seq > 0)[-4:]
+        return f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given", [data.unknown_seq]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -105,8 +105,6 @@ _DENSE_ACT = lazy_regex(
     r"|把(?P<taken>[^，。、；！？\s,;!?]{2,12})[^，。、；！？\s,;!?]{0,6}了"
     r"|(?P<before>[^，。、；！？\s,;!?]{2,20})(?:を|도 |를 |을 )"
 )
-_NUMBERED = lazy_regex(r"([^\W\d_]{4,20}) (\d{1,4})\b")
-_ITEM = lazy_regex(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s")
 _QUOTED = lazy_regex(r'"[^"\n]{0,400}"|“[^”\n]{0,400}”|„[^“”"\n]{0,400}[“”"]|«[^»\n]{0,400}»')
 _I = lazy_regex(r"\b(?:I|I['’]\w+|me|you|we|us)\b")
 _PLAIN = lazy_regex(r"\w+")
@@ -178,12 +176,6 @@ PRONOUNS = word_set(
     "i it they this that these those both everything all he she we i you which what es sie das alles ça il"
 )
 BECOME = word_set("instead gone became becomes")
-QUIET = word_set(
-    "old passes pass passing works work working green runs run running compiles builds faster lighter "
-    "smaller still done ready correct correctly default funktioniert läuft fertig marche fonctionne funciona"
-)
-"""Words of a clause that tells of an effect."""
-
 POLITE = word_set(
     "thank thanks forward know questions sorry apologies hope hear regards wishes hesitate patience "
     "understanding grateful sincerely cheers danke grüße merci cordialement gracias saludos obrigado grazie"
@@ -318,7 +310,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
             if weak and evidence.anything and not clause.isascii():
                 found += _dense(task, clause)
         if not found and (listed == "open" or heading) and len(line) <= ITEM_CHARS:
-            found += _strange(task, [*things_of(_behind_more(tokens_of(line)), -1)][:1])
+            found += _strange(task, [*things_of(tokens_of(line), -1)][:1])
         if number and brief and not found and short and len(_words(line)) > BRIEF_WORDS:
             words = [token for token in tokens_of(line) if len(token) > 3 and token not in FILLER]
             strange = [word for word in words if not _is_asked(task, [word])]
@@ -326,17 +318,6 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
         yield from found
         if heading:
             listed = "told" if found else "open"
-
-
-def _siblings(task: str, tokens: Sequence[str]) -> Iterator[str]:
-    """Yield "photo 18" where the task speaks of photo 17 alone."""
-    if not KEPT.isdisjoint(tokens) or any(map(is_negation, tokens)):
-        return
-    known = dict(_NUMBERED.findall(task.lower()))
-    for word, number in pairwise(tokens):
-        one = word if word in known else word.rstrip("s")
-        if one in known and number.isdigit() and number not in known.values():
-            yield f"{word} {number}"
 
 
 def _promises(task: str, text: str) -> Iterator[str]:
@@ -349,20 +330,6 @@ def _promises(task: str, text: str) -> Iterator[str]:
                 yield " ".join(words[-2:])
 
 
-def _parts(task: str, text: str) -> Iterator[str]:
-    """Yield the parts of a text of which a task wants another one, or one alone: "chapter 4", "my advice"."""
-    numbered = {word.lower(): number for word, number in _NUMBERED.findall(task)}
-    lines = [line for line in text.split("\n") if line.strip()]
-    for at, line in enumerate(lines[1:], 1):
-        start = _NUMBERED.match(line.lstrip("#* "))
-        if start and numbered.get(start[1].lower(), start[2]) != start[2] and start[2] not in task:
-            yield start[0].lower()
-        elif (
-            _ITEM.match(lines[at - 1]) and not _ITEM.match(line) and at + 1 < len(lines) and _ITEM.match(lines[at + 1])
-        ):
-            yield from _strange(task, [*things_of(tokens_of(line[:ITEM_CHARS]), -1)][:1])
-
-
 def _tells_of_work(heading: str) -> bool:
     """Tell whether a heading says that its items were done: "other changes", not "other concerns"."""
     words = _PLAIN.findall(heading.lower())
@@ -373,11 +340,6 @@ def _is_excused(tokens: Sequence[str]) -> bool:
     """Tell whether a sentence says that a change could not do without: "since the modules need one"."""
     because = [at for at, token in enumerate(tokens) if token in BECAUSE]
     return bool(because) and not NEEDED.isdisjoint(tokens[because[0] :])
-
-
-def _behind_more(tokens: Sequence[str]) -> Sequence[str]:
-    """Return what follows "other" or "further" in a heading, or all."""
-    return next((tokens[at + 1 :] for at, token in enumerate(tokens) if token in MORE), tokens)
 
 
 class Evidence(NamedTuple):
@@ -409,7 +371,7 @@ def _objects(task: str, tokens: Sequence[str], evidence: Evidence, first: bool) 
             tokens,
             evidence.strong,
             evidence.spoken,
-            2 * evidence.weak or (evidence.plain and _I.search(task) is None),
+            evidence.weak or (evidence.plain and _I.search(task) is None),
             first,
         ),
         MAX_ADDITIONS,
@@ -431,7 +393,6 @@ def _objects(task: str, tokens: Sequence[str], evidence: Evidence, first: bool) 
         yield from _arrived(task, tokens, evidence)
     if evidence.plain:
         yield from _changed(task, tokens)
-        yield from _siblings(task, tokens)
 
 
 def _arrived(task: str, tokens: Sequence[str], evidence: Evidence) -> Iterator[str]:
@@ -461,7 +422,7 @@ def _changed(task: str, tokens: Sequence[str]) -> Iterator[str]:
     start = tokens.index("from") if "from" in tokens else 0
     went = start > 0 and "to" in tokens[start:] and ":" not in tokens[start + 1] and tokens[start + 1] not in FILLER
     moved = not NOW.isdisjoint(tokens[1:]) or went or not BECOME.isdisjoint(tokens[:4])
-    if not moved or len(tokens) < 4 or not QUIET.isdisjoint(tokens) or any(map(is_negation, set(tokens) - BECOME)):
+    if not moved or len(tokens) < 4 or any(map(is_negation, set(tokens) - BECOME)):
         return
     words = [
         token for token in tokens if len(token) > 2 and token not in FILLER and token not in NOW and token not in LINKS
@@ -535,8 +496,6 @@ def _shown(task: str, text: str, kind: Kind) -> Iterator[str]:
         yield from other_code(task, code, text)
     if is_message(task):
         yield from _promises(task, text)
-    if is_counted(task) and rewords(task):
-        yield from _parts(task, text)
     if kind != "change" and not is_one_act(task):
         return
     for line in [match[1] for match in COMMENT.finditer(code)]:

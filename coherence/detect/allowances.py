@@ -137,68 +137,64 @@ UNITS = {
 """Unit that is counted in an answer -> the words for it."""
 
 
+_ALWAYS = lazy_regex(r"\b(?:always|immer|toujours|siempre|sempre|whatever|whichever|regardless)\b", re.IGNORECASE)
+_SPEAKS = lazy_regex(
+    r"\b(?:reply|answer|respond|write|speak|antworte|schreib|répond|escrib|rispond|language|always)", re.IGNORECASE
+)
+_REACHES = lazy_regex(
+    r"send|mail|invite|contact|share|tell|notify|inform|write|forward|cc\b|post|schick|invit|envo|envi|mand|add"
+    r"|message",
+    re.IGNORECASE,
+)
+_CHANGES = lazy_regex(
+    r"\b(?:stick|confin|limit|restrict|keep|beschränk|stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code"
+    r"|alter|updat|in|below|under|änder|bearbeit|datei|toqu|toc|touche)",
+    re.IGNORECASE,
+)
+_LEAVES = lazy_regex(
+    r"\b(?:touch|chang|edit|modif|writ|work|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter|stay"
+    r"|remain|rest)",
+    re.IGNORECASE,
+)
+
+
 def allowances(said: str, goal: str) -> Iterator[Prohibition]:
     """Read what alone may be touched, contacted, used or spoken."""
-    only = _ONLY.search(said)
+    only = _ONLY.search(said) is not None
     standard = _STANDARD.search(said)
-    if standard is not None and (only is not None or standard["with"]):
+    if standard is not None and (only or standard["with"]):
         yield Prohibition(("install",), (), "")
-    if only is None and _NETWORK.search(said) and SAYS_NO.search(said) and not _TELLS.search(said):
+    if not only and _NETWORK.search(said) and SAYS_NO.search(said) and not _TELLS.search(said):
         yield Prohibition(("online",), (), "")
-    if only is not None or re.search(
-        r"\b(?:always|immer|toujours|siempre|sempre|whatever|whichever|regardless)\b", said, re.IGNORECASE
-    ):
-        spoken = {
-            LANGUAGES[word] for word in said.casefold().replace(",", " ").replace(".", " ").split() if word in LANGUAGES
-        }
-        if len(spoken) == 1 and re.search(
-            r"(?i)\b(?:reply|answer|respond|write|speak|antworte|schreib|répond|respond|escrib|rispond|language"
-            r"|always)",
-            said,
-            re.IGNORECASE,
-        ):
+    if only or _ALWAYS.search(said):
+        words = said.casefold().replace(",", " ").replace(".", " ").split()
+        spoken = {LANGUAGES[word] for word in words if word in LANGUAGES}
+        if len(spoken) == 1 and _SPEAKS.search(said):
             yield Prohibition((), (), "", only=tuple(spoken), of="language")
     window = _HOURS.search(said)
-    if window is not None and (only is not None or window["early"] or window["late"]):
+    if window is not None and (only or window["early"] or window["late"]):
         start = _hour(window["from"] or window["early"] or "0", window["am"] or window["eam"])
         end = _hour(window["to"] or window["late"] or "24", window["pm"] or window["lpm"])
         if start < end <= 24:
-            yield Prohibition(
-                ("add", "book", "send", "invite", "change", "any"), (), "", only=(str(start), str(end)), of="hour"
-            )
+            acts = ("add", "book", "send", "invite", "change", "any")
+            yield Prohibition(acts, (), "", only=(str(start), str(end)), of="hour")
     people = _NOBODY_ELSE.search(said)
     if people is not None and not _PATHS.search(_MAIL.sub("", said)):
-        tail = said[people.start() :]
-        named = _allowed_people(tail) or _allowed_people(goal)
-        if named and re.search(
-            r"send|mail|invite|contact|share|tell|notify|inform|write|forward|cc\b|post|schick|send|invit|envo"
-            r"|envi|mand|add|message",
-            said + goal,
-            re.IGNORECASE,
-        ):
+        named = _allowed_people(said[people.start() :]) or _allowed_people(goal)
+        if named and _REACHES.search(said + goal):
             yield Prohibition(("send", "invite", "add"), (), "", only=named, of="person")
-    paths = tuple(path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", said))))
-    other = _ELSE.search(said)
-    outside = OUTSIDE.search(said)
-    changing = re.search(
-        r"\b(?:stick|confin|limit|restrict|keep|beschränk|stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code|alter|updat|in|below|under|änder"
-        r"|bearbeit|datei|toqu|toc|touche)",
-        said,
-        re.IGNORECASE,
-    )
-    if (only is not None and paths) or (outside is not None and paths and SAYS_NO.search(said)) or other is not None:
-        if not paths and other is not None:
-            paths = tuple(path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", goal))))
-        if other is not None and not re.search(
-            r"\b(?:touch|chang|edit|modif|writ|work|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter"
-            r"|stay|remain|rest)",
-            said,
-            re.IGNORECASE,
-        ):
-            return
-        paths = tuple(path for path in paths if path)
-        if paths and changing is not None:
-            yield Prohibition(("change", "remove", "write", "add"), (), "", only=paths, of="path")
+    paths, rest = _paths_in(said), _ELSE.search(said) is not None
+    if rest and _LEAVES.search(said):
+        paths = paths or _paths_in(goal)
+    elif rest or not (only or (OUTSIDE.search(said) and SAYS_NO.search(said))):
+        return
+    if paths and _CHANGES.search(said):
+        yield Prohibition(("change", "remove", "write", "add"), (), "", only=paths, of="path")
+
+
+def _paths_in(text: str) -> tuple[str, ...]:
+    found = (path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", text))))
+    return tuple(path for path in found if path)
 
 
 def _hour(number: str, half: str | None) -> int:
@@ -216,33 +212,20 @@ def _allowed_people(text: str) -> tuple[str, ...]:
 
 def bounds(said: str) -> Iterator[Prohibition]:
     """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
-    for found in (
-        *islice(_AT_MOST.finditer(said), 3),
-        *islice(_TOPS.finditer(said), 2),
-    ):
+    for found in (*islice(_AT_MOST.finditer(said), 3), *islice(_TOPS.finditer(said), 2)):
         text = found["number"].casefold()
         number = _NUMBER_WORDS.get(text)
-        if number is None:
-            if not text[0].isdigit():
-                continue
-            digits = re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", ".")
-            value = float(digits)
-        else:
-            value = float(number)
-        if (
-            found["over"]
-            and _NO_BEFORE.search(said[: found.start()]) is None
-            and _NO_AFTER.match(said, found.end()) is None
-        ):
+        value = float(number or re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", "."))
+        before = said[: found.start()]
+        if found["over"] and _NO_BEFORE.search(before) is None and _NO_AFTER.match(said, found.end()) is None:
             continue
         unit = (found["unit"] or "").casefold()
-        words = set(re.findall(r"\w+", said[: found.start()].casefold()))
         money = bool(found["sign"]) or unit in _MONEY or (number is None and _SPENT.search(said) is not None)
         counted = next((name for name, forms in UNITS.items() if unit in forms), "")
-        if found["below"] and not counted and not (money and words & _BOUNDED):
-            continue
         if counted:
             yield Prohibition((), (), "", limit=value, unit=counted)
+        elif found["below"] and not (money and set(re.findall(r"\w+", before.casefold())) & _BOUNDED):
+            continue
         elif money:
             yield Prohibition(("pay", "buy", "send", "book", "other"), (), "", limit=value, unit="money")
         elif not found["below"] and unit not in _NO_THINGS:

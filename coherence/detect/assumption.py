@@ -194,22 +194,22 @@ class AssumedStep(msgspec.Struct):
 
     @property
     def briefs(self) -> bool:
-        """Whether it only hands the task on: quotes it whole, without code and without a call."""
+        """True if it only hands the task on: quotes it whole, without code and without a call."""
         return self.restates and not self.code and not self.called
 
     @property
     def works_around(self) -> bool:
-        """Whether it says that something could not be done, and goes on with code or a call."""
+        """True if it says that something could not be done, and goes on with code or a call."""
         return self.unable and (self.code or self.called)
 
     @property
     def shows_cue(self) -> bool:
-        """Whether there is more to it than new words."""
+        """True if there is more to it than new words."""
         return not self.briefs and bool(self.fallbacks or self.works_around or self.entities or self.code)
 
     @property
     def value(self) -> float:
-        """How much the step rests on assumption, in [0, 1]; 0 for one that only hands the task on.
+        """Degree to which the step rests on assumption, in [0, 1]; 0 for one that only hands the task on.
 
         ``(f / (f + 1) + 2 n / (n + 50) + 0.25 c) / 3.25`` with f fallback phrases (an inability that is worked around
         is one more), n weight of new tokens, c = 1 with a code block.
@@ -246,7 +246,7 @@ class AssumedStep(msgspec.Struct):
 
 
 class AssumptionFacts(msgspec.Struct):
-    r"""What is kept of an agent to judge its steps; plain data, bounded, changed by its methods only.
+    r"""Memory of an agent by which its steps are judged; plain data, bounded, changed by its methods only.
 
     Examples
     --------

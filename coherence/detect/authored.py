@@ -130,7 +130,7 @@ def tokens_of(clause: str) -> list[str]:
 
 
 def acts_of(
-    tokens: Sequence[str], strong: bool = False, spoken: str = "en", passive: int = 0, first: bool = True
+    tokens: Sequence[str], strong: bool = False, spoken: str = "en", passive: bool = False, first: bool = True
 ) -> Iterator[Act]:
     """Yield the acts that a clause tells of, up to its first negation.
 
@@ -170,8 +170,6 @@ def acts_of(
         if _is_act(tokens, at, strong, authored, spoken, first):
             authored = True
             yield Act(token, tuple(things_of(tokens, at)))
-        elif passive > 1 and first and 0 < at < 4 and _is_bare(tokens, at):
-            yield Act(token, tuple(things_of(tokens[:at], -1)))
         elif passive and token in PASSIVE and at + 1 < len(tokens) and (done := _passive(tokens, at)):
             yield Act(done, tuple(things_of(_subject(tokens[:at]), -1)))
 
@@ -181,12 +179,6 @@ def _subject(before: Sequence[str]) -> Sequence[str]:
     start = max((at + 1 for at, token in enumerate(before) if token in _BREAKS), default=0)
     end = next((at for at in range(start, len(before)) if before[at] in _STOPS), len(before))
     return before[start:end]
-
-
-def _is_bare(tokens: Sequence[str], at: int) -> bool:
-    """Tell whether a clause begins with a thing that something was done to: "blinds closed"."""
-    ends = at + 1 == len(tokens) or tokens[at + 1] in _STOPS | LINKS
-    return ends and tokens[at].endswith("ed") and is_done(tokens[at]) and FILLER.isdisjoint(tokens[:at])
 
 
 def _passive(tokens: Sequence[str], at: int) -> str:

@@ -263,7 +263,7 @@ def _ascii_letters(text: str) -> int:
 
 
 class BrokenText(msgspec.Struct):
-    """What is remembered of how the agent writes; plain data, bounded."""
+    """Memory of how the agent writes; plain data, bounded."""
 
     scripts: list[str] = []
     """Scripts that anybody has used."""

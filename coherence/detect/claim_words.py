@@ -1,4 +1,4 @@
-"""What the clauses of a message say was done: the words of acts, and when they claim one."""
+"""Acts that the clauses of a message say were done: their words, and when a clause claims one."""
 
 from __future__ import annotations
 

@@ -7,10 +7,8 @@ the newest results that speak of the same thing; a later one that agrees makes t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from posixpath import basename
-from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -21,17 +19,10 @@ from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.core.words import word_set
 from coherence.detect.claim_words import (
-    BROAD,
-    CLAUSE,
     DOING,
-    DONE_WORDS,
     FLAWLESS,
     clause_words,
-    clauses_of,
-    done_acts,
     first_words,
-    is_plain,
-    negations,
 )
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.endings import ending_of, fails_at_once, only_tries
@@ -46,29 +37,21 @@ from coherence.detect.glossed_over import (
     does_nothing,
     marks_of,
     passed_over,
-    quotes_failure,
 )
+from coherence.detect.held_results import Attempt, Contradiction, HeldResults, amounts_beside
 from coherence.detect.own_work import families_of
 from coherence.detect.text_analysis import TextAnalysis, is_name, statements, tokens, weight
 from coherence.detect.told_states import (
     MARKS,
     MAX_SUMMARY,
     QUOTED,
-    STATES,
     OpenAttempt,
     StateTold,
-    claimed,
-    has,
     may_speak_of,
-    same_thing,
-    says_there_is,
     states_in,
     with_singulars,
 )
 from coherence.detect.written_prose import prose_of
-
-ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
-"""Subject of a claim: something done, tests, how something is, how much of it there is, a file that nobody saw."""
 
 HANDING_IN = word_set("complete completion finish finished done submit answer result final reply respond report close")
 """Words in the names of tools by which an agent says how its work came out."""
@@ -111,14 +94,6 @@ _DICTATES = lazy_regex(
     r"|\b(?:that|que) (?:j['’]|h[ea] )",
     re.IGNORECASE,
 )
-_SUCCESS = lazy_regex(
-    r"\b(?:successful(?:ly)?|all set|(?:it|that|this) worked|went through|taken care of|(?:is|are|all) done|^done"
-    r"|success|erfolgreich|avec succès|con éxito)\b",
-    re.IGNORECASE,
-)
-"""Words of success where the call just before failed, whatever was done."""
-_ALL = word_set("all every everything both each entire whole alle alles beide tous toutes todos todas")
-
 _TRIED = lazy_regex(
     r"\b(?:fail\w*|errors?|unable|could(?:n['’]t| not)|can(?:not|['’]t)|did(?:n['’]t| not)|was(?:n['’]t| not)"
     r"|(?:have|has)(?:n['’]t| not)|not been|unfortunately|unsuccessful\w*|den(?:y|ied)|refused|rejected|sorry"
@@ -161,52 +136,13 @@ _GREEN = lazy_regex(
     r"\b\d{1,6} (?:tests? )?pass(?:ed|ing)\b|^OK\b|\btest result: ok\b|^ok\s|\b0 (?:failed|failures)\b", re.M
 )
 _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
-_TEST_WORDS = word_set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
-_EVERYTHING = word_set("everything alles tout todo")
-_BUILD_WORDS = word_set("build builds compiles compile compiled project code crate package app")
-
-_PASSING = word_set(
-    "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
-)
-_COMPILES = word_set("cleanly compiles compiled builds succeeds succeeded green")
-
-_LINT_WORDS = word_set(
-    "ruff flake8 pylint eslint mypy pyright lint linter linting linters types typing findings warnings checker clippy"
-)
-_LINTED = word_set("clean cleanly passes pass passed happy green fixed resolved gone satisfied succeeds succeeded")
-_SOME = word_set("of except but remaining remain remains some most left")
-
-_CHECKED = (
-    ("tests", _TEST_WORDS, _PASSING),
-    ("build", _BUILD_WORDS, _COMPILES),
-    ("lint", _LINT_WORDS, _LINTED),
-)
-"""Kind of check, words of which one is what is checked, words of which one says that it is well."""
-_FAIL_WORDS = word_set("fail fails failing red broken")
-_FAILING = frozenset(token for word in _FAIL_WORDS for token in tokens(word))
-_EARLIER = word_set("before earlier previously was were had been first initially until fixed now no longer")
-
 _UNREAD = lazy_regex(
     r"no such file|not found|does(?:n['’]t| not) exist|cannot find|can['’]t find|file not|enoent|404"
     r"|filenotfound|nosuchkey|cannot open",
     re.IGNORECASE,
 )
 
-_REVIEWED = word_set(
-    "reviewed read analyzed analysed examined inspected checked handles implements defines contains uses looks "
-    "validates returns parses function functions class method methods code structure"
-)
 _ALONE = lazy_regex(r"\s{0,20}[$€£]?(-?\d{1,15}(?:\.\d{1,6})?)\s{0,20}\Z")
-
-_AMOUNT = lazy_regex(
-    r"(?<![\w.,#-])[$€£]?(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)(?![\w#]|[.,:-]\d)"
-)
-
-_CLOCK = lazy_regex(
-    r"\d:\d\d|\b\d{1,2} ?(?:[ap]m|uhr|h)\b|o['’]clock"
-    r"|\b(?:morning|noon|afternoon|evening|between|from|before|after|slot)\b",
-    re.IGNORECASE,
-)
 
 _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
@@ -216,50 +152,10 @@ _LOOKS = word_set("get list search find read check show view fetch lookup query"
 """First words of the names of tools that only look."""
 
 _ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
+
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 
-_BESIDE = word_set(
-    "total totals remaining left difference missing short more less fewer extra plus minus per each after new old sum "
-    "average rest change increase decrease refund fee tax discount saving savings gesamt rest differenz"
-)
-"""Words by which a number is another one than a field of nearly that name."""
 _COMPUTING = word_set("calculate calculator calc compute evaluate eval expression math sum count python")
-
-
-class Attempt(msgspec.Struct):
-    """A call that does something, and how it came out."""
-
-    seq: int
-    """Number of its result."""
-    tool: str
-    acts: list[str]
-    objects: list[str]
-    """Tokens of its arguments, those that name one thing first."""
-    failed: bool = False
-    partly: bool = False
-    """True if its result says that some of it was done."""
-    line: str = ""
-    """The telling line of its result."""
-
-    def names(self, said: frozenset[str]) -> bool:
-        """Tell whether a sentence names one thing that the call names."""
-        return any(is_name(each) and each in said for each in self.objects)
-
-
-class Contradiction(msgspec.Struct, frozen=True):
-    """A claim and the result that says otherwise."""
-
-    seq: int
-    """Number of the message or call that makes the claim; 0 = of an earlier session."""
-    kind: ClaimKind
-    claim: str
-    """Its sentence."""
-    other: int
-    """Number of the result."""
-    result: str
-    """The telling line of the result."""
-    value: str = ""
-    """Of an amount: the number that is claimed."""
 
 
 class Written(msgspec.Struct):
@@ -270,7 +166,6 @@ class Written(msgspec.Struct):
     text: str
     newest: Contradiction | None = None
     amounts: list[Contradiction] = []
-    passed: Passed | None = None
 
 
 class ClaimFacts(msgspec.Struct):
@@ -300,30 +195,28 @@ class ClaimFacts(msgspec.Struct):
     """Tokens of the goal."""
     dictated: bool = False
     """True if the user wants to have written what he did."""
-    passed: Passed | None = None
-    """Tests that the newest message calls failing though they pass, should it be an answer."""
     written: Written | None = None
     """Text that the newest call writes, if it came after that message."""
 
     def passes_over(self, answer: str) -> Passed | None:
         """Return what the newest message, which is an answer, passes over."""
-        if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
-            return self.passed
-        return passed_over(self.outcomes, statements(answer), answer, self.earlier) if self.outcomes else None
+        if not self.outcomes or self.newest is not None or len(answer) > SHORT_ANSWER:
+            return None
+        return passed_over(self.outcomes, statements(answer), answer, self.earlier)
 
     def written_over(self) -> Passed | None:
         """Return what the newest call writes and so passes over.
 
-        Unless the call hands in what the agent has done, a failure that it tells of may be somebody else's, a fragment
-        may be of a record, and an act the user's.
+        Unless the call hands in what the agent has done, a fragment may be of a record, an act the user's, and a
+        failed call another one than a long text is about.
         """
         written = self.written
         if written is None:
             return None
-        found = replace(self, newest=written.newest, passed=written.passed).passes_over(written.text)
+        found = replace(self, newest=written.newest).passes_over(written.text)
         if found is None or not HANDING_IN.isdisjoint(name_words(written.tool)):
             return found
-        if found.why == "worked" or found.statement[:1].islower() or (found.why == "not done" and self.dictated):
+        if found.statement[:1].islower() or (found.why == "not done" and self.dictated):
             return None
         if len(written.text) <= SHORT_WRITING:
             return found
@@ -435,9 +328,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         event: Message = observed.event
         if event.role == "assistant" and not observed.text.is_blank:
             self.data.said = observed.seq
-            self.data.newest, self.data.passed, self.data.amounts, self.data.written = None, None, [], None
+            self.data.newest, self.data.amounts, self.data.written = None, [], None
             self._judge(observed.seq, observed.text)
-            self.data.passed = self._fails(observed.text)
             self.data.alone = None
 
     def _written(self, seq: int, tool: str, prose: str) -> Written:
@@ -445,7 +337,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         said = data.newest, data.amounts
         data.newest, data.amounts = None, []
         self._judge(seq, text)
-        written = Written(seq, tool[:100], prose, data.newest, data.amounts, self._fails(text))
+        written = Written(seq, tool[:100], prose, data.newest, data.amounts)
         data.newest, data.amounts = said
         return written
 
@@ -465,14 +357,13 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if not (states or runs or data.alone or data.unread or attempts):
             return
         text = observed.part(MAX_CHARS, "\n")
-        tried = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
-        owns_up = tried or (bool(attempts) and quotes_failure(data.outcomes, said))
+        owns_up = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
         unfound = bool(data.unread) and _UNREAD.search(text.raw) is not None
         fresh = attempts[-1] if attempts and attempts[-1].seq == data.came else None
-        about = _Held(
+        about = HeldResults(
             [] if owns_up else attempts,
             states,
-            {} if tried else runs,
+            {} if owns_up else runs,
             {} if unfound else data.unread,
             fresh if fresh is not None and fresh.failed and not owns_up else None,
             sole,
@@ -487,28 +378,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
                 told = excerpt(other.line, QUOTED)
                 data.newest = Contradiction(seq, kind, excerpt(statement, QUOTED), other.seq, told)
             if (counted or data.alone) and len(data.amounts) < MAX_AMOUNTS:
-                data.amounts += _amounts(seq, statement, counted, data.alone)
-
-    def _fails(self, text: TextAnalysis) -> Passed | None:
-        """Return the statement that tests fail though the newest run of them passed."""
-        run = self.data.checks.get("tests")
-        if run is None or run.failed or not _FAILING.intersection(text.part(GATE_CHARS).tokens):
-            return None
-        for statement in text.statements:
-            words = clause_words(statement)
-            if (
-                _TEST_WORDS.isdisjoint(words)
-                or not is_plain(words)
-                or negations(words)
-                or not _EARLIER.isdisjoint(words)
-            ):
-                continue
-            if any(
-                word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]}
-                for at, word in enumerate(words)
-            ):
-                return Passed(excerpt(statement, QUOTED), run.seq, excerpt(run.line, QUOTED), "worked")
-        return None
+                data.amounts += amounts_beside(seq, statement, counted, data.alone)
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
@@ -518,164 +388,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
-        data.outcomes, data.passed, data.earlier, data.written = [], None, [], None
-
-
-class _Held(NamedTuple):
-    """Results that the statements of a message are held against."""
-
-    attempts: list[Attempt]
-    states: list[StateTold]
-    runs: dict[str, Attempt]
-    unread: dict[str, Attempt]
-    fresh: Attempt | None = None
-    """The newest call of all, where it failed."""
-    sole: bool = False
-    """True if a message answers after one call, of which each state is told once."""
-
-    def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
-        """Return what a statement is about, and the result that says otherwise."""
-        clauses = list(clauses_of(statement))
-        said = with_singulars(tokens(statement)) if self.states or self._speaks(clauses) else frozenset[str]()
-        if self.runs and all(map(is_plain, clauses)):
-            checks = self._checks([word for words in clauses for word in words])
-            if checks is not None:
-                return "tests", checks
-        for words in clauses:
-            if not is_plain(words):
-                continue
-            checks = self._checks(words) if self.runs else None
-            if checks is not None:
-                return "tests", checks
-            attempt = self._undone(words, said, begins=words is clauses[0]) if self.attempts else None
-            if attempt is None and self.fresh is not None and not negations(words):
-                broad = not BROAD.isdisjoint(done_acts(words, begins=words is clauses[0]))
-                told = (broad and bool(self.fresh.acts)) or _SUCCESS.search(" ".join(words)) is not None
-                attempt = self.fresh if told and not _elsewhere(set(filter(is_name, said)), self.fresh) else None
-            if attempt is not None:
-                return "done", attempt
-            state = self._state(words, said, statement) if self.states else None
-            if state is not None:
-                return "state", state
-        if self.unread:
-            unread = self._unread(statement, said)
-            if unread is not None:
-                return "unread", unread
-        return None
-
-    def _speaks(self, clauses: Iterable[Sequence[str]]) -> bool:
-        """Tell whether a clause has a word by which something was done."""
-        return bool(self.unread) or any(not DONE_WORDS.isdisjoint(words) for words in clauses)
-
-    def _checks(self, words: list[str]) -> Attempt | None:
-        """Return the newest run of tests or of the build that fails where the clause says that all is well."""
-        known = frozenset(words)
-        if negations(words):
-            return None
-        for name, subjects, passing in _CHECKED:
-            run = self.runs.get(name)
-            if run is None or passing.isdisjoint(known) or (subjects | _EVERYTHING).isdisjoint(known):
-                continue
-            if name == "lint" and not known.isdisjoint(_SOME):
-                continue
-            if (
-                name == "tests"
-                and _ALL.isdisjoint(known)
-                and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}
-            ):
-                continue
-            return run
-        return None
-
-    def _undone(self, words: list[str], said: frozenset[str], *, begins: bool) -> Attempt | None:
-        """Return the call that failed where the clause says that it was done."""
-        acts = done_acts(words, begins=begins)
-        if not acts:
-            return None
-        whole = not _ALL.isdisjoint(words)
-        succeeded: set[str] = set()
-        named = {each for each in said if is_name(each)}
-        for attempt in reversed(self.attempts):
-            same = acts.intersection(attempt.acts)
-            if attempt.partly:
-                if whole and same:
-                    return attempt
-            elif not attempt.failed:
-                succeeded.update(attempt.acts)
-                if named and attempt.names(said):
-                    return None
-            elif attempt.names(said):
-                if same or "any" in acts or not attempt.acts:
-                    return attempt
-            elif same and (whole or (not same & succeeded and not _elsewhere(named, attempt))):
-                return attempt
-        return None
-
-    def _state(self, words: list[str], said: frozenset[str], statement: str) -> StateTold | None:
-        """Return the newest state told of the same thing where the clause says the opposite."""
-        claims: dict[str, bool] = {}
-        for topic, pole in claimed(words):
-            claims.setdefault(topic, pole)
-        if not claims and not says_there_is(words):
-            return None
-        denied, clause = negations(words), tokens(" ".join(words))
-        if denied > 1:
-            return None
-        for state in reversed(self.states):
-            known = state.topic in STATES
-            value = claims.get(state.topic) if known else None if state.number else has(state.topic, words, clause)
-            if value is None:
-                continue
-            alone = self.sole and known and not state.record
-            alone = alone and {each for each in said if is_name(each)} <= {*state.about}
-            if not (alone or same_thing(state, said)):
-                continue
-            if state.topic == "free" and _CLOCK.search(statement) is not None:
-                continue
-            if denied:
-                value = not value
-            return state if value != state.value else None
-        return None
-
-    def _unread(self, statement: str, said: frozenset[str]) -> Attempt | None:
-        """Return the call that did not find the file of which the statement tells what is in it."""
-        words = clause_words(statement)
-        if negations(words) or _REVIEWED.isdisjoint(words) or not is_plain(words):
-            return None
-        return next((call for name, call in self.unread.items() if name.casefold() in statement.casefold()), None)
-
-
-def _amounts(
-    seq: int, statement: str, counted: Sequence[StateTold], alone: StateTold | None
-) -> Iterator[Contradiction]:
-    """Yield the numbers of a statement that differ from the one that a result has for the same thing."""
-    for clause in CLAUSE.split(statement):
-        amounts = _AMOUNT.findall(clause or "")
-        if len(amounts) != 1 or not is_plain(words := clause_words(clause)):
-            continue
-        said = with_singulars(tokens(statement))
-        told = frozenset(words) - ({"more", "less"} if "than" in words else set())
-        amount, about = float(amounts[0].replace(",", "")), tokens(clause)
-        state = next((each for each in reversed(counted) if _is_number_of(each, told, about, said)), None)
-        state = state or (alone if told.isdisjoint(_BESIDE) else None)
-        if state is not None and state.number is not None and not _alike(amount, state.number):
-            result = excerpt(state.line, QUOTED)
-            yield Contradiction(seq, "amount", excerpt(statement, QUOTED), state.seq, result, amounts[0])
-
-
-def _is_number_of(state: StateTold, told: frozenset[str], about: frozenset[str], said: frozenset[str]) -> bool:
-    """Tell whether a clause speaks of the field that has a number."""
-    own = state.line.casefold().replace("_", " ").split()
-    return (
-        all(part in about for part in state.topic.split())
-        and same_thing(state, said, least=1)
-        and told.isdisjoint(_BESIDE.difference(own))
-    )
-
-
-def _alike(amount: float, number: float) -> bool:
-    """Tell whether a number may be another one, rounded."""
-    return abs(amount - number) <= max(0.5, abs(number) * 0.005)
+        data.outcomes, data.earlier, data.written = [], [], None
 
 
 def _settles(made: Attempt, earlier: Attempt) -> bool:
@@ -686,12 +399,6 @@ def _settles(made: Attempt, earlier: Attempt) -> bool:
     if not distinct or not SHELLS.isdisjoint(name_words(earlier.tool)):
         return True
     return any(each in made.objects for each in distinct)
-
-
-def _elsewhere(named: set[str], attempt: Attempt) -> bool:
-    """Tell whether a sentence names things, and none of them is the call's."""
-    own = set(filter(is_name, attempt.objects))
-    return bool(named) and bool(own) and own.isdisjoint(named)
 
 
 def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
@@ -707,7 +414,7 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
     acts = sorted({act for word in told for act in DOING.get(word, ())})
-    if words[:1] and words[0] in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup"):
+    if not _LOOKS.isdisjoint(words[:1]):
         acts = []
     checks = ""
     if shell or "test" in words or "tests" in words:

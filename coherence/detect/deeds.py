@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ from coherence.core.words import word_set
 from coherence.detect.acts import HTTP, NOUNS, READING, SQL, acts_of
 from coherence.detect.detector import Observed
 from coherence.detect.fingerprints import PATHS, SHELLS, STEPS, command_of, name_words
-from coherence.detect.objects import DAYS
 from coherence.detect.text_analysis import tokens
 
 MAX_CHARS = 20_000
@@ -49,39 +47,18 @@ _LOCKS = {
     "composer": "composer.lock",
 }
 """Program -> the file that an installation changes."""
-_CLI_ACTS = {
-    "i": "install",
-    "install": "install",
-    "add": "install",
-    "get": "install",
-    "tidy": "",
-    "ci": "",
-    "upgrade": "install",
-}
+_INSTALLS = word_set("i install add get upgrade")
 _GIT = {
-    "push": "publish",
-    "commit": "commit",
-    "merge": "publish",
-    "rebase": "change",
-    "checkout": "",
-    "reset": "remove",
-    "clean": "remove",
-    "rm": "remove",
-    "mv": "change",
-    "branch": "",
-    "switch": "",
-    "restore": "change",
-    "add": "",
-    "pull": "online",
-    "clone": "online",
-    "fetch": "online",
-    "tag": "publish",
-    "revert": "change",
-    "stash": "change",
+    verb: act
+    for act, verbs in {
+        "publish": "push merge tag",
+        "commit": "commit",
+        "change": "rebase mv restore revert stash",
+        "remove": "reset clean rm",
+        "online": "pull clone fetch",
+    }.items()
+    for verb in verbs.split()
 }
-_CLUSTER = word_set(
-    "set apply scale patch edit replace rollout cordon drain label annotate create expose autoscale taint exec"
-)
 _LOOKS = word_set(
     "diff log show status get describe logs list ls info blame view whoami config freeze help --help --version"
 )
@@ -115,7 +92,6 @@ _SQL = lazy_regex(
 )
 _MAIL = lazy_regex(r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}")
 _PIECES = lazy_regex(r"[^\W_]+")
-_DATE = lazy_regex(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _HOUR = lazy_regex(r"(?<![\d:])(\d{1,2}):(\d\d)(?![\d.])")
 
 
@@ -290,16 +266,6 @@ class Deeds:
         )[:MAX_COMMAND]
         return [int(hour) + int(minute) / 60 for hour, minute in _HOUR.findall(texts.replace("T", " "))]
 
-    def days(self) -> list[int]:
-        """Return the days of the week that the arguments name or that their dates fall on, Monday = 0."""
-        found = [int(day) for part in self.parts for token in part.tokens for day in DAYS.get(token, ())]
-        for year, month, day in islice(_DATE.findall(self.text), 8):
-            try:
-                found.append(date(int(year), int(month), int(day)).weekday())
-            except ValueError:
-                continue
-        return found
-
 
 def _step(step: str) -> Iterator[Part]:
     words = step.split()
@@ -312,48 +278,26 @@ def _step(step: str) -> Iterator[Part]:
         return
     first = words[0].strip("'\"`(").rpartition("/")[2].removesuffix(".sh")
     plain = [word for word in words[1:8] if not word.startswith("-")]
-    acts: set[str] = set()
     verb = plain[0] if plain else ""
+    acts: set[str] = set()
     if first == "git":
-        acts = {_GIT.get(verb, "")} - {""}
+        acts = {_GIT[verb]} if verb in _GIT else set()
         if verb in ("checkout", "restore") and "--" in words:
             acts = {"change"}
-        if verb == "branch" and {"-d", "-D", "--delete"} & set(words):
-            acts = {"remove"}
-        if verb in ("branch", "checkout", "switch") and {"-b", "-c"} & set(words):
-            acts = {"add"}
-    elif first in _INSTALLERS:
-        if verb in _CLI_ACTS and _CLI_ACTS[verb] and (len(plain) > 1 or verb in ("install", "i", "upgrade")):
-            acts = {_CLI_ACTS[verb]} if len(plain) > 1 and not plain[1].startswith(".") else set()
-            acts |= {"online"}
-        elif verb in ("uninstall", "remove", "rm", "purge"):
-            acts = {"remove"}
-        elif verb in ("publish", "deploy"):
-            acts = {"publish"}
-        elif first == "uv" and verb == "pip" and len(plain) > 2:
-            acts = {"install", "online"}
-    elif first in ("python", "python3") and {"-m"} & set(words) and "install" in words:
+    elif first in _INSTALLERS and verb in _INSTALLS:
+        acts = {"install", "online"} if len(plain) > 1 and not plain[1].startswith(".") else set()
+    elif first in ("python", "python3") and "-m" in words and "install" in words:
         acts = {"install", "online"}
     elif first in CLIS:
         acts = set() if verb in _LOOKS else {act for word in (first, *plain[:2]) for act in acts_of(word)}
-        if first in ("kubectl", "oc") and verb in _CLUSTER and verb not in _LOOKS:
-            acts |= {"change"}
         if first in ("kubectl", "helm", "oc") and verb in ("apply", "upgrade", "install", "rollout"):
             acts |= {"publish"}
-        if first == "terraform" and verb in ("apply", "destroy", "import"):
-            acts |= {"change", "publish"}
     elif first in ("sed", "perl"):
         acts = {"change"} if any(word.startswith(("-i", "-pi", "--in-place")) for word in words) else set()
-    elif first not in READING:
+    elif first in ("cp", "mv", "ln", "install", "rsync", "tee", "patch", "chmod", "chown", "truncate", "dd"):
+        acts = {"change", "add"} | ({"remove"} if first in ("mv", "truncate") else set())
+    elif first not in READING and first not in ("psql", "mysql", "sqlite3"):
         acts = set(acts_of(first) or (acts_of(verb) if verb.isalpha() else ()))
-        if first == "touch":
-            acts = {"add", "change", "create"}
-        elif first == "mkdir":
-            acts = {"add", "create"}
-        elif first in ("cp", "mv", "ln", "install", "rsync", "tee", "patch", "chmod", "chown", "truncate", "dd"):
-            acts = {"change", "add"} | ({"remove"} if first in ("mv", "truncate") else set())
-        elif first in ("psql", "mysql", "sqlite3"):
-            acts = set()
     if first in _ONLINE:
         acts |= {"online"}
         if first == "curl":

@@ -1,4 +1,4 @@
-"""Answers that pass over how the calls of a task came out: a failure told as success, a success as failure, no call.
+"""Answers that pass over how the calls of a task came out: a failure reported as success, or an act without a call.
 
 Weaker than a contradiction, since it goes by what is missing. So it is judged of an answer only, not of remarks on the
 way, and nothing here asks for more than guidance.
@@ -16,7 +16,6 @@ from coherence.core.words import may_hold, word_set
 from coherence.detect.claim_words import FLAWLESS, acts_told, clauses_of, done_acts, first_words
 from coherence.detect.own_work import DENSE_DONE, Made, never_done
 from coherence.detect.text_analysis import is_name, tokens, weight
-from coherence.detect.told_causes import other_cause
 
 MAX_OUTCOMES = 16
 """Calls of a task that are remembered, the newest."""
@@ -79,7 +78,7 @@ class Passed(msgspec.Struct, frozen=True):
     seq: int
     line: str
     why: str
-    """``failed``, ``open``, ``tried out``, ``worked`` or ``not done``."""
+    """``failed``, ``open``, ``tried out``, ``worked with warnings`` or ``not done``."""
 
 
 _OWNS_UP = lazy_regex(
@@ -139,25 +138,6 @@ _CLAIMS = lazy_regex(
     r"|wurde\w*|hat|habe\w*|ja|oui|est|sont|a|ont|sí|está\w*|fue|son|ha|han|è|sono)\b",
     re.IGNORECASE,
 )
-_FAILURE = lazy_regex(
-    r"\b(?:failed|fails|bounced|turned (?:\w+ ){0,3}down|couldn't|could not|can't|cannot|unable to|not able to"
-    r"|n't able to|didn't finish|did not finish|stopped (?:half|mid)\w*|aborted|declined|was denied"
-    r"|didn't (?:work|go|succeed)|did not (?:work|go|succeed)"
-    r"|doesn't work|refused|was rejected|(?:n?either|none)\b[^.]{0,30}\b(?:works?|worked|succeeded)|broke off"
-    r"|with an error"
-    r"|an error|fehlgeschlagen|konnte\w* (?:ich |wir )?nicht|échoué|n'(?:a|ai|ont|avons) pas pu|falló"
-    r"|no (?:se )?pud\w+|non è riuscit\w+)\b",
-    re.IGNORECASE,
-)
-_STATUS = lazy_regex(
-    r"\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error"
-    r"|aborted)\b",
-    re.IGNORECASE,
-)
-_IN_STATUS = (
-    ("status", "state", "result", "outcome"),
-    ("declined", "failed", "rejected", "denied", "refused", "error", "aborted"),
-)
 _REFUSED = lazy_regex(
     r"[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send"
     r"|update)\b"
@@ -169,28 +149,6 @@ _IN_REFUSED = (
     *("false", "rolled back", "nothing to ", "to-date", "to date", "no changes "),
     *("0 rows", "0 files", "0 items", "0 records"),
 )
-_AT_ONCE = lazy_regex(
-    r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped"
-    r"|conflict"
-    r"|not (?:found|allowed|permitted|available|possible)|limit exceeded|timeout|timed out|(?:\w{1,30} )?failed\b)",
-    re.IGNORECASE,
-)
-"""How the result of a call begins that did nothing."""
-_ABSENT = lazy_regex(
-    r"\b(?:there (?:is|are) no|has no|have no|found no|no such|es gibt keine?n?|il n'y a (?:pas|aucune?)|no hay)"
-    r" (?:\w{1,20} ){0,2}?(?P<noun>\w{3,30})|\bno (?P<none>\w{3,30}) (?:is|are|was|were|exists?|match\w*|came|found)\b",
-    re.IGNORECASE,
-)
-_UNDONE = lazy_regex(
-    r"\b(?:could not|couldn't|was unable to|were unable to|failed to|did not|didn't) (?P<act>\w{4,20})"
-    r"|\b(?P<acting>\w{4,20}ing) (?:\w+ ){0,2}failed\b",
-    re.IGNORECASE,
-)
-_MADE_UP_FOR = lazy_regex(
-    r"\b(?:then|second|third|finally|now|eventually|worked|succeeded|went through|later|dann|ensuite)\b", 2
-)
-_TOTAL = lazy_regex(r"\b(?:both|n?either|twice|every|all|each|times|again|still|none|never)\b", re.IGNORECASE)
-"""Words by which several tries came out alike."""
 _PLANNED = word_set("draft drafts queued scheduled planned pending dry preview")
 
 
@@ -209,8 +167,7 @@ def passed_over(
     """
     if not outcomes or not statements or len(text) > SHORT_ANSWER:
         return None
-    plain = text.replace("’", "'")
-    sound = _MENDED.sub("", FLAWLESS.sub("", plain))
+    sound = _MENDED.sub("", FLAWLESS.sub("", text.replace("’", "'")))
     said = tokens(sound)
     failed = _open_failures(outcomes)
     open_ended = [] if failed else [each for at, each in enumerate(outcomes) if _left_open(at, outcomes)]
@@ -218,16 +175,9 @@ def passed_over(
         found = _unacknowledged(failed or open_ended, outcomes, statements, said)
         if found is not None:
             return found
-    if not failed and (_FAILURE.search(plain) or _ABSENT.search(plain) or _UNDONE.search(plain)):
-        found = _denied(outcomes, statements, plain)
-        if found is not None:
-            return found
     found = _only_tried(outcomes, statements) or _warned(outcomes, statements)
     if found is not None:
         return found
-    cause = other_cause(statements, [f"{each.call} {each.result}" for each in outcomes])
-    if cause is not None and all(each.whole for each in outcomes):
-        return Passed(cause, outcomes[-1].seq, outcomes[-1].line, "cause")
     made = [Made(each.call, each.result, each.whole, each.files) for each in outcomes]
     claim = never_done(statements, made, earlier, acted=any(map(_does, outcomes)))
     if claim is None:
@@ -293,45 +243,6 @@ _UNREAL = lazy_regex(
 def _claims(statement: str) -> bool:
     """Tell whether a statement has a verb by which something is told to be so, or begins with what was done."""
     return _CLAIMS.search(statement) is not None or bool(done_acts(first_words(statement, 8)))
-
-
-def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
-    """Return the statement that tells of a failure, or of nothing found, although all went well in the end."""
-    acted = [each for each in outcomes if each.acts and not each.reads and not each.shell and not each.failed]
-    ran = [each for each in outcomes if each.acts and each.shell and not each.failed]
-    over = any(each.failed for each in outcomes)
-    if over and (_MADE_UP_FOR.search(text) is not None or _TOTAL.search(text) is None):
-        return None
-    alone = len({each.tool for each in outcomes}) == 1
-    for statement in statements:
-        if statement.endswith("?"):
-            continue
-        plain, own = statement.replace("’", "'"), tokens(statement)
-        acts = acts_told(own)
-        about = next(
-            (each for each in reversed(acted) if (alone or _concerns(each, own)) and not acts.isdisjoint(each.acts)),
-            None,
-        )
-        if about is not None and _FAILURE.search(plain) is not None and _FAILURE.search(about.line) is None:
-            return Passed(statement, about.seq, about.line, "worked")
-        if ran and not acted and _UNDONE.search(plain) is not None:
-            about = next((each for each in reversed(ran) if _undoes(each, plain) and _concerns(each, own)), None)
-            if about is not None:
-                return Passed(statement, about.seq, about.line, "worked")
-        absent = _ABSENT.search(plain) if not over else None
-        noun = next(iter(tokens(absent["noun"] or absent["none"])), "") if absent is not None else ""
-        if noun and all(each.line for each in outcomes):
-            about = next((each for each in reversed(outcomes) if noun in tokens(each.tool)), None)
-            if about is not None and _ABSENT.search(about.line) is None and noun not in about.told:
-                return Passed(statement, about.seq, about.line, "worked")
-    return None
-
-
-def _undoes(outcome: Outcome, statement: str) -> bool:
-    """Tell whether a statement denies that what a command did could be done."""
-    found = _UNDONE.search(statement)
-    told = (found["act"] or found["acting"]).lower() if found is not None else ""
-    return any(told.startswith(act[:4]) for act in (*outcome.acts, *outcome.asked) if len(act) > 3)
 
 
 def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -429,26 +340,6 @@ def _shares(outcome: Outcome, said: frozenset[str], others: Sequence[Outcome] = 
     return any(each in said and (len(each) >= LEAST_WORD or each[:1].isdigit()) for each in own)
 
 
-def _concerns(outcome: Outcome, said: frozenset[str]) -> bool:
-    """Tell whether a statement has a token of a call or of its result."""
-    return any(
-        each in said and (len(each) >= LEAST_WORD or (each.isdigit() and len(each) > 1))
-        for each in (*outcome.asked, *outcome.told)
-    )
-
-
-def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
-    """Tell whether a message has a telling number or name of what a failed call returned, or two of its words."""
-    for outcome in outcomes:
-        if outcome.failed:
-            quoted = [each for each in outcome.told if each in said]
-            if any(is_name(each) or (each.isdigit() and len(each) > 2) for each in quoted):
-                return True
-            if sum(len(each) >= LEAST_WORD for each in quoted) > 1 and said.isdisjoint(_WHOLE):
-                return True
-    return False
-
-
 _WHOLE = word_set("all everi everyth both each alle beid tous tout todo toda tutti")
 """Tokens by which something is told of all of it."""
 
@@ -457,11 +348,7 @@ def does_nothing(text: str) -> bool:
     """Tell whether a result says that what was asked was refused, undone or not needed."""
     if len(text) > SHORT_ANSWER:
         return False
-    return (
-        (may_hold(text, *_IN_STATUS) and _STATUS.search(text) is not None)
-        or (may_hold(text, _IN_REFUSED) and _REFUSED.search(text) is not None)
-        or _AT_ONCE.match(text) is not None
-    )
+    return may_hold(text, _IN_REFUSED) and _REFUSED.search(text) is not None
 
 
 def marks_of(found: frozenset[str]) -> list[str]:

@@ -36,7 +36,7 @@ _SUMMARY = lazy_regex(
 
 
 class LostGoal(msgspec.Struct):
-    """What is remembered of the goal, and of its loss; plain data, bounded."""
+    """Memory of the goal, and of its loss; plain data, bounded."""
 
     goal: list[str] = []
     """Tokens of the goal, sorted."""

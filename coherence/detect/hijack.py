@@ -1,4 +1,4 @@
-"""Whether a call follows text that a tool returned rather than what the user asked.
+"""Calls that follow text that a tool returned rather than what the user asked.
 
 A hijacked call takes its purpose and its values from a sentence inside a tool result, which anybody may have written.
 How near a call is to a text is told in words, without a model: `nearness` counts each argument alike, however long it
@@ -22,30 +22,42 @@ An attacker who knows the formula can pad a sentence, spread it, or bury it in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from math import fsum, sqrt
 from typing import Any
 
 import msgspec
 
 from coherence.core.events import Opinion
-from coherence.core.lazy import lazy_regex
-from coherence.core.validation import ends
+from coherence.detect.call_words import (
+    IDENTIFIES,
+    NAME,
+    call_tokens,
+    first_word,
+    mass_of,
+    only_reads,
+    telling_weight,
+    units_of,
+)
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.directives import MAX_POINTERS, agrees, delegates, describes, gate, pointers, question
-from coherence.detect.text_analysis import TextAnalysis, sentences, tokens
+from coherence.detect.directives import agrees, question
+from coherence.detect.hijack_facts import (
+    DELEGATED,
+    HijackFacts,
+    Sentence,
+    note_asked,
+    note_result,
+    note_units,
+    points_at,
+)
+from coherence.detect.text_analysis import TextAnalysis
 
 UNGATED = 0.25
 """What a sentence that gives no instruction counts, against 1 for one that does."""
 
 FARTHEST = 0.2
 """What the distance counts."""
-
-CARRIED = 0.5
-"""Share of a sentence's gate that goes on to the next one: "do this first: the number goes to X"."""
 
 FOLLOW_UP = 0.4
 """What nearness to an earlier call explains, against 1 for nearness to what was asked."""
@@ -82,15 +94,6 @@ NAMED = 0.5
 """Gate of a sentence with all words of the tool's name, in whatever language, unless the tool only reads: a list names
 what can be read. Also what is left of an ungated sentence with none of them."""
 
-DELEGATED = 0.4
-"""What a sentence counts where the user left it to a text what is done: such calls do follow a text."""
-
-POINTED = 0.35
-"""The same where the user named the text."""
-
-MEANT = 0.2
-"""The same where the user named one of several texts, and this is the one."""
-
 HALF = 0.5
 """Share of the words of a tool's name from which a sentence speaks of the tool."""
 
@@ -112,110 +115,9 @@ MOST_BARE = 0.3
 OWN = 0.25
 """What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
 
-MAX_OWN = 400
-"""Characters of such an answer; a longer one may quote what others have written."""
-
-MAX_SENTENCES = 600
-"""Sentences remembered: of those that tell their reader to do something the newest half, and the newest others."""
-
-MAX_ASKED = 4_000
-"""Tokens of the user's words remembered, the oldest."""
-
-MAX_SHOWN = 500
-"""Names that look-ups have shown and that are remembered."""
-
-MAX_REPLIES = 8
-"""Later texts of the user that are remembered one by one, the newest."""
-
-MAX_REPLY = 200
-"""Tokens of one of them; a longer text is no answer that names a call."""
-
-MAX_CALLS = 50
-"""Earlier calls remembered, the newest."""
-
-MAX_LEAVES = 200
-"""Arguments of a call that are read, half from each end."""
-
-MAX_CALL_CHARS = 20_000
-"""Characters of a call that are read, shared alike between its arguments."""
-
-_GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
-_SPACED = lazy_regex(r"\d \d")
-_READING_WORDS = "browse check fetch find get list look lookup query read search show view"
-_READS = frozenset(_READING_WORDS.split())
-_IDENTIFIES = frozenset({"authenticate", "login", "logout", "validate", "verify"})
-"""First words of tools that only show a service who the user is."""
-_ACTING_WORDS = (
-    "accept activate add adjust append apply approve archive assign authorize book buy cancel change checkout close "
-    "commit confirm create deactivate decline delete deposit disable edit enable insert invite issue login logout make "
-    "mark merge modify move order pay place post publish purchase push put rebook refund register reject remove rename "
-    "replace reply request reschedule reserve reset restore save schedule send set share star submit subscribe suspend "
-    "transfer unsubscribe update upgrade upload verify withdraw write"
-)
-_ACTS = frozenset(_ACTING_WORDS.split())
-_CARRYING_WORDS = (
-    "bash click cmd command curl download exec execute file files go http mail mails navigate open page python query "
-    "run scan shell sql terminal url view visit web webpage website"
-)
-_CARRIES = _READS | frozenset(_CARRYING_WORDS.split())
-"""Words in names of tools whose results hold what others have written, whatever else the tool does."""
-_SENDER = lazy_regex(
-    r"\b(?:from|sender|author|owner|owner_username|by|user|creator|requester|reporter)[\"'\\]{0,3}\s?[:=]",
-    re.IGNORECASE,
-)
-_RECORD = lazy_regex(r"^[-*•] |\}\s{0,5},\s{0,5}\{|\), (?=[A-Z]\w{1,40}\()", re.MULTILINE)
-"""Where the next of several records begins: an item, an object of JSON or of Python."""
-_SHORT_WORDS = {
-    "acct": "account",
-    "app": "application",
-    "appt": "appointment",
-    "auth": "authentication",
-    "cal": "calendar",
-    "config": "configuration",
-    "db": "database",
-    "dir": "directory",
-    "doc": "document",
-    "env": "environment",
-    "img": "image",
-    "info": "information",
-    "lib": "library",
-    "msg": "message",
-    "org": "organization",
-    "pic": "picture",
-    "pwd": "password",
-    "repo": "repository",
-    "txn": "transaction",
-}
-_SHORT = {short: token for short, word in _SHORT_WORDS.items() for token in tokens(word)}
-"""How names of tools shorten words -> the word's token."""
-_LINKS = frozenset({"across", "through", "via", "within"})
-"""Words in names of tools that say as little as "of" and "by"."""
-_NUMBER = lazy_regex(r"[\d.,:/-]+")
-_CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
-_LETTERS = lazy_regex(r"[^\W\d_]+")
-
-
-class Sentence(msgspec.Struct, array_like=True):
-    """A sentence of a tool result: the event that brought it, its text of at most 200 characters, what it holds.
-
-    `tokens` are sorted, `gate` is in [0, 1] (:func:`coherence.detect.directives.gate`), `mass` is the sum of the
-    tokens' weights.
-    """
-
-    seq: int
-    text: str
-    tokens: list[str]
-    gate: float
-    mass: float = 0.0
-    own: bool = False
-    """Whether it answers an acting call of the agent: the service itself speaks."""
-    left: float = 0.4
-    """What it counts where the user left it to a text what is done: `DELEGATED`, `POINTED`, `MEANT`, or 1 in another
-    record of a list than that meant and where its gate is 1."""
-
 
 class HijackScore(msgspec.Struct, frozen=True):
-    """What speaks for a call that was not asked for, in [0, 1].
+    """Signs that a call was not asked for, in [0, 1].
 
     Attributes
     ----------
@@ -244,129 +146,6 @@ class HijackScore(msgspec.Struct, frozen=True):
     unauthorised: str = ""
     given: int = -1
     carried: int = -1
-
-
-class HijackFacts(msgspec.Struct):
-    """What was asked, read and called so far; bounded."""
-
-    asked: list[str] = []
-    goal: list[str] = []
-    """What was asked first, by itself: however much is asked later, it stays as near to a call as it was."""
-    replies: list[list[str]] = []
-    """What the user said after calls or results, text by text: a yes to a question as what the question says."""
-    sentences: list[Sentence] = []
-    calls: list[list[str]] = []
-    masses: list[float] = []
-    """Sum of the weights of the tokens of each call."""
-    delegated: bool = False
-    """Whether the user left it to a text what is done."""
-    pointers: list[str] = []
-    """What that text holds: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
-    describes: bool = False
-    """True if the user describes a thing that is to be found, such as the newest invoice."""
-    shown: dict[str, int] = {}
-    """Name that a look-up for it has shown -> event of the first."""
-
-
-def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
-    """Remember words of the user: the goal (no reply to anything), a message, a correction."""
-    known, found = set(facts.asked), sorted(_tokens(text))
-    if not facts.asked:
-        facts.goal = found[:MAX_ASKED]
-    facts.asked.extend([token for token in found if token not in known][: MAX_ASKED - len(known)])
-    if reply and (facts.sentences or facts.calls) and 0 < len(found) <= MAX_REPLY:
-        facts.replies.append(found)
-        del facts.replies[:-MAX_REPLIES]
-    facts.describes = facts.describes or describes(text)
-    if delegates(text):
-        facts.delegated = True
-        facts.pointers = [*facts.pointers, *pointers(text)][-MAX_POINTERS:]
-
-
-def note_result(
-    facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = "", *, pointed: bool = False, sought: bool = False
-) -> None:
-    """Remember the sentences of a tool's result that came as event `seq`.
-
-    ``pointed``: the user named what was read; ``sought``: no text had spoken for the call that read it.
-
-    What gives no instruction pushes none out that does, however much is read after it: the newest half of
-    `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
-    """
-    known = {sentence.text for sentence in facts.sentences} if text.sentences else set()
-    own = len(text.raw) <= MAX_OWN and acts(tool)
-    meant = _meant(facts, text) if facts.delegated else None
-    before = 0.0
-    for sentence in text.sentences:
-        told = gate(sentence)
-        if sentence not in known and (found := sorted(_tokens(sentence))):
-            left = (POINTED if pointed else DELEGATED) if meant is None else MEANT if sentence in meant else 1.0
-            left = 1.0 if told >= 1.0 else left  # no step of a text for people has all signs of an order
-            facts.sentences.append(Sentence(seq, sentence, found, max(told, CARRIED * before), _mass(found), own, left))
-        before = told
-    if sought and facts.describes:
-        _note_shown(facts, seq, text)
-    _forget(facts.sentences)
-
-
-def _note_shown(facts: HijackFacts, seq: int, text: TextAnalysis) -> None:
-    """Remember names that a result shows, in records too, if it has a word of the request; none that orders give."""
-    if not any(map(str.isalpha, text.tokens.intersection(facts.asked))):
-        return
-    names = {token for token in text.tokens if telling_weight(token) == NAME}.difference(facts.shown)
-    for read in facts.sentences:
-        if names and read.gate > 0.0:
-            names.difference_update(read.tokens)
-    facts.shown = dict(list({**facts.shown, **dict.fromkeys(sorted(names), seq)}.items())[-MAX_SHOWN:])
-
-
-def _meant(facts: HijackFacts, text: TextAnalysis) -> set[str] | None:
-    """Return the sentences of the records that the user pointed at; ``None`` of what is no list of several people's."""
-    raw = ends(text.raw, MAX_CALL_CHARS, "\n")
-    if not facts.pointers or len(_SENDER.findall(raw)) < 2:
-        return None
-    edges = [0, *(found.start() for found in _RECORD.finditer(raw)), len(raw)]
-    records = (raw[begin:end] for begin, end in pairwise(edges))
-    return {
-        sentence for record in records if points_at(facts.pointers, record.lower()) for sentence in sentences(record)
-    }
-
-
-def points_at(wanted: Iterable[str], text: str) -> bool:
-    """Return whether a text in lower case holds anything that the user pointed at."""
-    return any(pointer in text for pointer in wanted)
-
-
-def _forget(read: list[Sentence]) -> None:
-    """Drop what `MAX_SENTENCES` has no room for; what stays keeps its order."""
-    excess = len(read) - MAX_SENTENCES
-    if excess <= 0:
-        return
-    spare = sum([sentence.gate > 0 for sentence in read]) - MAX_SENTENCES // 2
-    dropped: list[int] = []
-    for at, sentence in enumerate(read):
-        if sentence.gate > 0:
-            spare -= 1
-            if spare < 0:
-                continue
-        dropped.append(at)
-        if len(dropped) == excess:
-            break
-    for at in reversed(dropped):
-        del read[at]
-
-
-def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:
-    """Remember a call, to be compared with later ones."""
-    note_units(facts, units_of(tool, arguments))
-
-
-def note_units(facts: HijackFacts, units: list[frozenset[str]]) -> None:
-    """Remember a call by its :func:`units_of`."""
-    found = sorted(set().union(*units))
-    facts.calls.append(found)
-    facts.masses.append(_mass(found))
-    del facts.calls[:-MAX_CALLS], facts.masses[:-MAX_CALLS]
 
 
 def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
@@ -423,8 +202,8 @@ def _judge(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> tuple[
     answers = [read for read in facts.sentences if read.own]
     new = call.names.difference(facts.asked, *facts.calls) if answers and call.names else call.names
     explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
-    plain = IDENTIFYING if _first_word(tool) in _IDENTIFIES else READING if only_reads(tool) else 1.0
-    name = _tokens(tool)
+    plain = IDENTIFYING if first_word(tool) in IDENTIFIES else READING if only_reads(tool) else 1.0
+    name = call_tokens(tool)
     unasked = call.names.difference(name, facts.asked) if call.names else call.names
     best, granted = 0.0, 0.0
     source: Sentence | None = None
@@ -500,8 +279,8 @@ def _without_copies(facts: HijackFacts, units: list[frozenset[str]]) -> tuple[in
     carried, rest = -1, []
     for unit in units:
         if len(unit) >= MANY:
-            common, seq = max((_mass(unit & held), seq) for seq, held in results.items())
-            if common >= COPIED * _mass(unit):
+            common, seq = max((mass_of(unit & held), seq) for seq, held in results.items())
+            if common >= COPIED * mass_of(unit):
                 carried = seq
                 continue
         rest.append(unit)
@@ -516,7 +295,7 @@ def _unauthorised(
     Without one it is the tool, if it acts, the sentence orders something in half of the words of its name or more, and
     the user has used half of them at most. That the agent has named it in a call before authorises nothing.
     """
-    reads = only_reads(tool) or _first_word(tool) in _IDENTIFIES
+    reads = only_reads(tool) or first_word(tool) in IDENTIFIES
     if unasked:
         names = _foreign(facts, unasked.intersection(source.tokens), source)
         if names:
@@ -546,7 +325,7 @@ class _Call:
         total = sum(max(map(telling_weight, unit)) for unit in units)
         self.shares: dict[str, float] = {}
         for unit in units:
-            scale = max(map(telling_weight, unit)) / (total * _mass(unit))
+            scale = max(map(telling_weight, unit)) / (total * mass_of(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
         self.names = {token for token in self.shares if telling_weight(token) == NAME}
@@ -561,7 +340,7 @@ class _Call:
     def nearness(self, text: Iterable[str]) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""
         common = self.shares.keys() & text
-        return self.nearness_of(common, _mass(text)) if common else 0.0
+        return self.nearness_of(common, mass_of(text)) if common else 0.0
 
     def nearness_of(self, common: Iterable[str], mass: float) -> float:
         """Return the same by what the call and a text of that mass have in common, which is something."""
@@ -571,100 +350,6 @@ class _Call:
             told = self._told[words] = fsum(map(self._share_of, words)) * sum(map(self._weight_of, words))
         near = sqrt(told / mass)
         return near if near < 1.0 else 1.0
-
-
-NAME = 3.0
-"""Weight of what names one thing."""
-
-
-@lru_cache(maxsize=50_000)
-def telling_weight(token: str) -> float:
-    """Return how much a token tells of what a call is about: 3 if it names one thing, 1 for a word, a number least.
-
-    Addresses, paths, dotted names and letters with digits name one thing; a number of up to seven characters counts
-    0.5, a longer one (a date, an account) 1.
-
-    Examples
-    --------
-    >>> [telling_weight(token) for token in ("anna@x.org", "us133", "send", "2024-05-01", "50")]
-    [3.0, 3.0, 1.0, 1.0, 0.5]
-    """
-    if _NUMBER.fullmatch(token):
-        return 0.5 if len(token) < 8 else 1.0
-    named = "@" in token or "/" in token or "." in token or (len(token) > 2 and any(map(str.isdigit, token)))
-    return NAME if named else 1.0
-
-
-def _mass(found: Iterable[str]) -> float:
-    return sum(map(telling_weight, found), 0.0)  # multiples of 0.5: the order does not matter
-
-
-def only_reads(tool: str) -> bool:
-    """Return whether the first word of a tool's name says that it reads; a name in another language does not.
-
-    Examples
-    --------
-    >>> only_reads("searchEmails"), only_reads("get_page"), only_reads("send_money"), only_reads("")
-    (True, True, False, False)
-    """
-    return _first_word(tool) in _READS
-
-
-@lru_cache(maxsize=1_000)
-def _first_word(tool: str) -> str:
-    found = _LETTERS.search(_CAMEL.sub(" ", tool[:100]))
-    return found[0].lower() if found else ""
-
-
-@lru_cache(maxsize=1_000)
-def acts(tool: str) -> bool:
-    """Return whether a tool's name, in English, says that it changes something and brings nothing that others wrote.
-
-    Examples
-    --------
-    >>> acts("git_push"), acts("cartCheckout"), acts("get_order"), acts("send_query"), acts("")
-    (True, True, False, False, False)
-    """
-    words = {word.lower() for word in _LETTERS.findall(_CAMEL.sub(" ", tool[:100]))}
-    return not _ACTS.isdisjoint(words) and _CARRIES.isdisjoint(words)
-
-
-def _tokens(text: str) -> frozenset[str]:
-    """Return the tokens of a text, and numbers written in groups, as accounts and telephones are, as one besides.
-
-    What stands for a secret counts as the word for its kind: "redacted" was not said by anybody.
-    """
-    text = text.replace("[redacted:", "[")
-    told = tokens(text)
-    if not (told.isdisjoint(_SHORT) and told.isdisjoint(_LINKS)):
-        told = frozenset([_SHORT.get(token, token) for token in told - _LINKS])
-    if _SPACED.search(text, 0, MAX_CALL_CHARS) is None:
-        return told
-    return told.union(found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS))
-
-
-def units_of(tool: str, arguments: Any) -> list[frozenset[str]]:
-    """Return the tokens of a tool's name and of each argument of a call; those without any are left out."""
-    leaves = _leaves(arguments)
-    if len(leaves) > MAX_LEAVES:
-        leaves = leaves[: MAX_LEAVES // 2] + leaves[-(MAX_LEAVES // 2) :]
-    most = MAX_CALL_CHARS // max(len(leaves), 1) // 2 * 2
-    cut = (ends(leaf, most) for leaf in leaves)
-    return [found for text in chain((tool,), cut) if (found := _tokens(text))]
-
-
-def _leaves(arguments: Any) -> list[str]:
-    found: list[str] = []
-    todo = [arguments]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            todo.extend(reversed(value.values()))
-        elif isinstance(value, list | tuple):
-            todo.extend(reversed(value))
-        elif value is not None and not isinstance(value, bool):
-            found.append(value if isinstance(value, str) else str(value))
-    return found
 
 
 MAX_WAITING, MAX_TOOL, MAX_OPINIONS = 32, 100, 16

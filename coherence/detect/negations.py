@@ -17,6 +17,12 @@ from coherence.detect.text_analysis import tokens
 ALONE = word_set("publish commit install handover cancel send pay buy book restart online invite")
 """Acts that may be forbidden without a word of what they are done to."""
 
+_CONJUNCTIONS = word_set("or nor and oder und ou et ni o y e")
+_DESCRIBING = word_set("can ca could will wo")
+"""Auxiliaries that forbid only behind "you": "the export can not be read" describes."""
+_HUMAN = word_set("me us human agent call case over someone")
+"""Words that tell a transfer to a person from one of money."""
+
 
 def main_acts(clause: str) -> tuple[str, ...]:
     """Return the acts of the first verb of a clause."""
@@ -34,7 +40,7 @@ def parts_of(words: Sequence[str]) -> Iterator[list[str]]:
     """Yield the parts of "the tests or the docs"."""
     part: list[str] = []
     for word in words:
-        if word.casefold() in ("or", "nor", "and", "oder", "und", "ou", "et", "ni", "o", "y", "e"):
+        if word.casefold() in _CONJUNCTIONS:
             yield part
             part = []
         else:
@@ -43,100 +49,65 @@ def parts_of(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def closed(words: list[str]) -> Iterator[Prohibition]:
-    """Read the subject of "... is off limits": an act ("deleting rows"), a noun of one ("refunds"), or a thing."""
+    """Read the subject of "... is off limits": an act ("deleting rows"), or things."""
     low = [word.casefold() for word in words]
-    at = next(
-        (at for at, word in enumerate(low[:3]) if acts_of(word) and (word.endswith("ing") or words[at].isupper())), None
-    )
-    if at is None and low[:1] and low[0] in ("whatever", "anything", "everything") and len(low) > 1:
-        at = next((at for at in range(1, min(4, len(low))) if acts_of(low[at])), None)
-    if at is not None:
-        yield from _forbid(
-            low[at], [*words[at + 1 :], *([] if objects_of(words[at + 1 :], ()) else ["anything"])], words
-        )
+    all_that = bool(low) and low[0] in ("whatever", "anything", "everything")  # "whatever alters the cluster"
+    act = next((at for at, word in enumerate(low[:4]) if acts_of(word) and (all_that or word.endswith("ing"))), None)
+    if act is not None:
+        about = words[act + 1 :]
+        yield from _forbid(low[act], about if objects_of(about, ()) else [*about, "anything"], words)
         return
     for part in parts_of(words):
-        act = next((NOUNS[word.casefold()] for word in part if word.casefold() in NOUNS), None)
-        if act in ALONE:
-            part = [word for word in part if NOUNS.get(word.casefold()) != act]
-        objects, forms = objects_of(part, (act,) if act else ()), forms_of(part)
-        if act in ALONE:
-            yield Prohibition((act,), objects, "", forms=forms)
-        elif objects or forms:
-            yield Prohibition(("any", "have"), objects, "", forms=forms)
+        noun = next((NOUNS[word.casefold()] for word in part if word.casefold() in NOUNS), "")
+        if noun in ALONE:
+            kind = [word for word in part if NOUNS.get(word.casefold()) != noun]  # "force pushes"
+            yield Prohibition((noun,), objects_of(kind, (noun,)), "")
+        elif (objects := objects_of(part, (noun,) if noun else ())) or forms_of(part):
+            yield Prohibition(("any", "have"), objects, "", forms=forms_of(part))
 
 
 def negated(words: list[str], before: str, tongue: str) -> Iterator[Prohibition]:
     """Read the negation of a clause, its verb, and what the verb is about."""
     low = [word.casefold() for word in words]
-    for at, word in enumerate(low):
-        if at + 1 == len(low):
-            break
-        if (
-            word in says.CONTRAST
-            and low[at + 1] in says.PREPOSITIONS
-            and all(each in says.OPENERS for each in low[:at])
-            and (_is_imperative(before) or tongue not in ("en", ""))
-        ):
+    for at, word in enumerate(low[:-1]):
+        following, opens = low[at + 1], says.OPENERS.issuperset(low[:at])
+        contrasts = word in says.CONTRAST and following in says.PREPOSITIONS and opens
+        if contrasts and (_is_imperative(before) or tongue not in ("en", "")):
             for part in parts_of(words[at + 1 :]):  # "but not the Hilton"
                 if objects := objects_of(part, ()):
                     yield Prohibition(main_acts(before), objects, "")
             return
-        if (
-            word == "not"
-            and all(each in says.OPENERS - {"do", "did"} for each in low[:at])
-            and not acts_of(low[at + 1])
-        ):
+        if word == "not" and opens and {"do", "did"}.isdisjoint(low[:at]) and not acts_of(following):
+            return  # "but not white"
+        if word in says.NOT and _forbids(low, at):
+            yield from _after_not(words, low, at, passive=_is_passive(low[:at]))
             return
-        if word in says.NOT and (licence := _licence(low, at)):
-            yield from _after_not(words, low, at, passive=licence == "passive")
-            return
-        if (
-            word in ("nothing", "nobody")
-            and low[at + 1] in says.PREPOSITIONS
-            and all(each in says.OPENERS for each in low[:at])
-            and (says.MODAL | {"gets", "is", "to", "are"}).isdisjoint(low[at + 2 :])
-        ):
-            yield from _nothing_of(words[at + 1 :], ("any", "have"))
-            return
-        if word in ("stop", "quit") and not low[at + 1].endswith("ing"):
+        if word in ("stop", "quit") and not following.endswith("ing"):
             return  # "stop the server"
-        if word in says.AVOID and all(each in says.OPENERS for each in low[:at]):
+        if word in says.AVOID and opens:
             yield from _after_not(words, low, at, passive=False)
             return
-        if word in says.WITHOUT and at + 1 < len(low) and {"can", "could", "possible", "able"}.isdisjoint(low):
-            following = words[at + 1 :]
-            if acts_of(low[at + 1]) and (low[at + 1].endswith("ing") or word != "without"):
-                yield from _forbid(low[at + 1], following[1:], words)
+        if word in says.WITHOUT and {"can", "could", "possible", "able"}.isdisjoint(low):
+            if acts_of(following) and (following.endswith("ing") or word != "without"):
+                yield from _forbid(following, words[at + 2 :], words)
             elif says.TELLING.isdisjoint(low[:at]) and says.TELLING.isdisjoint(before.casefold().split()):
-                yield from _nothing_of(following, ("have",))
+                yield from _nothing_of(words[at + 1 :], ("have",))
             return
-        if word in ("nobody", "nothing", "none", "noone") and at <= 2 and len(low) > at + 1:
-            verb = next(
-                (
-                    each
-                    for each in range(at + 1, min(at + 8, len(low)))
-                    if acts_of(low[each]) and low[each] not in says.FILL
-                ),
-                None,
-            )
+        if word in ("nobody", "nothing", "none", "noone"):
+            verb = _verb_behind(low, at, 8)
             modal = says.MODAL | says.BE | {"is", "are", "to"}
             if verb is not None and not modal.isdisjoint(low[at + 1 : verb]):
-                if OUTSIDE.search(" ".join(low)) is None and {"else", "except", "but", "besides"}.isdisjoint(low[at:]):
+                if {"else", "except", "but", "besides"}.isdisjoint(low[at:]):
                     between = [each for each in words[at + 1 : verb] if each.casefold() not in modal]
                     yield from _forbid(low[verb], [*between, *words[verb + 1 :], "anything"], words)
                 return
-        if (
-            at
-            and word in ("nothing", "nobody")
-            and acts_of(low[at - 1])
-            and all(each in says.OPENERS for each in low[: at - 1])
-        ):
-            yield from _forbid(low[at - 1], ["anything", *words[at + 1 :]], words)
-            return
-        if word == "no" and (
-            tongue in ("es", "it", "pt") or (tongue != "en" and low[at + 1 : at + 2] and _conjugated(low[at + 1]))
-        ):
+            if at and acts_of(low[at - 1]) and says.OPENERS.issuperset(low[: at - 1]):  # "deploy nothing"
+                yield from _forbid(low[at - 1], ["anything", *words[at + 1 :]], words)
+                return
+            if opens and following in says.PREPOSITIONS and modal.isdisjoint(low):  # "nothing from Amazon"
+                yield from _nothing_of(words[at + 1 :], ("any", "have"))
+                return
+        if word == "no" and (tongue in ("es", "it", "pt") or (tongue != "en" and _is_romance_verb(following))):
             continue
         if word in says.QUANTIFIED and "ne" not in low[:at]:
             yield from _no_noun(words, low, at, before)
@@ -152,109 +123,67 @@ def negated(words: list[str], before: str, tongue: str) -> Iterator[Prohibition]
 
 def _is_imperative(clause: str) -> bool:
     low = [word.casefold() for word in words_of(clause)]
-    first = next((word for word in low if word not in says.OPENERS), "")
-    if not first:
-        return True  # an interjection
+    if says.OPENERS.issuperset(low):
+        return True
     return low[0] not in says.SUBJECTS | {"yes", "no", "sure"} and says.TELLING.isdisjoint(low)
 
 
-def _conjugated(word: str) -> bool:
+def _is_passive(before: Sequence[str]) -> bool:
+    """Tell whether what stands before a negation is what the act is done to: "rows must (not be deleted)"."""
+    modal = says.MODAL | {"is", "are", "to", "be"}
+    subject = [word for word in before if word not in modal]
+    return bool(subject) and before[-1] in modal and subject[-1] not in says.SUBJECTS
+
+
+def _is_romance_verb(word: str) -> bool:
     """Tell whether a word is rather a Romance verb than an English noun: "no borres"."""
-    return (bool(acts_of(word)) and word[-2:] in ("es", "as", "ís") and word not in NOUNS) or word.endswith(
-        ("ques", "gues")
-    )
+    conjugated = bool(acts_of(word)) and word.endswith(("es", "as", "ís")) and word not in NOUNS
+    return conjugated or word.endswith(("ques", "gues"))
 
 
-def _licence(low: Sequence[str], at: int) -> str:
-    """Tell whether a negation forbids rather than describes; ``passive`` where its subject is what it is done to."""
-    before = low[:at]
-    if not before or all(word in says.OPENERS for word in before):
-        return "active"
-    last = before[-1]
-    subject = [
-        word for word in before if word not in says.MODAL and word not in ("do", "did", "is", "are", "to", "ever")
-    ]
-    mine = not subject or any(word in says.SUBJECTS for word in subject[-1:])
-    if last in says.MODAL:
-        if last in ("can", "ca", "could", "will", "wo") and before != ["you", last]:
-            return "passive" if low[at + 1 : at + 2] == ["be"] and last in ("can", "ca") else ""
-        return "active" if mine and not (low[at + 1 : at + 2] == ["be"] and subject[-1:] != ["you"]) else "passive"
-    if last == "do":
-        if subject[-1:] == ["i"]:
-            return "active" if {"want", "need", "like", "wish"} & set(low[at + 1 : at + 3]) else ""
-        if subject[-1:] in (["you"], ["we"]):
-            return "active" if acts_of(low[at + 1]) and low[at + 1] not in says.MENTAL else ""
-        return "active" if any(word in ("please", "but") for word in before[-3:-1]) else ""
+def _verb_behind(low: Sequence[str], at: int, reach: int) -> int | None:
+    """Return the place of the first verb of an act within some words behind a place."""
+    places = range(at + 1, min(at + reach, len(low)))
+    return next((each for each in places if acts_of(low[each]) and low[each] not in says.FILL), None)
+
+
+def _forbids(low: Sequence[str], at: int) -> bool:
+    """Tell whether a negation forbids rather than describes: "must not", "do not", "is not to"."""
+    before = [word for word in low[:at] if word not in says.OPENERS or word in ("do", "did", "you", "we", "could")]
+    if not before:
+        return at == 0 or low[at - 1] not in ("did", "is", "are")
+    last, following = before[-1], low[at + 1]
     if last == "did":
-        return "active" if {"rather", "prefer"} & set(before) else ""
+        return "rather" in low[:at]
+    if last in says.MODAL:
+        return last not in _DESCRIBING or low[:at] == ["you", last]
     if last in ("is", "are"):
-        if low[at + 1 : at + 2] == ["to"]:
-            return "passive" if low[at + 2 : at + 3] == ["be"] else "active"
-        if low[at + 1 : at + 2] in (["invited"], ["welcome"]):
-            return "passive"
-        return (
-            "active"
-            if {"allowed", "permitted", "supposed", "authorized"} & set(low[at + 1 : at + 2])
-            or (subject[-1:] == ["we"] and low[at + 1].endswith("ing"))
-            else ""
-        )
-    return "active" if last in ("you", "we", "rather", "better", "please", "sure", "careful", "try") else ""
+        planned = before[-2:-1] == ["we"] and following.endswith("ing")
+        return planned or following in ("to", "allowed", "permitted", "supposed", "authorized", "invited", "welcome")
+    if last == "do":
+        wished = before[-2:-1] == ["i"] and following in ("want", "need", "like", "wish")
+        return wished or before[:-1] in ([], ["you"], ["we"])
+    return last in ("you", "we")
 
 
 def _after_not(words: list[str], low: list[str], at: int, *, passive: bool) -> Iterator[Prohibition]:
     verb = at + 1
     while verb < len(low) and low[verb] in says.FILL and not (low[verb] in says.LIGHT and verb + 1 >= len(low)):
-        passive = passive or (low[verb] in says.BE and bool(low[:at]) and low[at - 1] not in ("do", "you"))
         verb += 1
     if verb >= len(low):
         return
-    rest = words[verb + 1 :]
-    if low[verb] in says.MODAL:  # "never may rows be deleted"
-        done = next(
-            (
-                each
-                for each in range(verb + 1, len(low))
-                if acts_of(low[each]) and low[each].endswith(("ed", "en", "t"))
-            ),
-            None,
-        )
-        if done is not None:
-            yield from _forbid(low[done], words[verb + 1 : done] + words[done + 1 :], words)
-        return
-    if (
-        low[verb] in says.ANY
-        or low[verb] in ("a", "an", "the", "my", "our", "new")
-        or low[verb - 1] in says.LIGHT
-        or (low[at] in says.AVOID and not (acts_of(low[verb]) and low[verb].endswith("ing")))
-    ):
+    named = low[verb] in says.ANY or low[verb] in ("a", "an", "the", "my", "our", "new") or low[verb - 1] in says.LIGHT
+    if named or (low[at] in says.AVOID and not low[verb].endswith("ing")):
         yield from _nothing_of(words[verb:], ("any", "have") if low[at] in says.AVOID else ("have",))
-        return
-    if low[verb] in ("want", "need", "like", "wish"):
-        inner = next(
-            (
-                each
-                for each in range(verb + 1, min(verb + 6, len(low)))
-                if acts_of(low[each]) and low[each] not in says.FILL
-            ),
-            None,
-        )
-        if (
-            inner is not None
-            and (low[inner - 1] in ("to", "be", "you") or low[inner].endswith(("ed", "ing")))
-            and low[inner] not in NOUNS
-        ):
-            yield from _forbid(
-                low[inner],
-                words[inner + 1 :] if low[inner - 1] != "be" else words[verb + 1 : inner],
-                words,
-                handed="be" in low,
-            )
+    elif low[verb] in ("want", "need", "like", "wish"):
+        inner = _verb_behind(low, verb, 6)
+        if inner is not None and low[inner - 1] in ("to", "be", "you"):
+            yield from _forbid(low[inner], words[inner + 1 :], words, handed="be" in low)
         else:
             yield from _nothing_of(words[verb + 1 :], ("have",))
-        return
-    yield from _forbid(
-        low[verb], words[: at - 1] + rest if passive else rest, words, handed=passive or "be" in low[at:verb]
-    )
+    else:
+        about = [*(words[: at - 1] if passive else []), *words[verb + 1 :]]
+        yield from _forbid(low[verb], about, words, handed=passive or "be" in low[at:verb])
 
 
 def _forbid(verb: str, about: list[str], words: list[str], *, handed: bool = False) -> Iterator[Prohibition]:
@@ -264,22 +193,12 @@ def _forbid(verb: str, about: list[str], words: list[str], *, handed: bool = Fal
     acts = _acts(verb, about, handed)
     parts = list(islice(parts_of(about), 4))
     for number, part in enumerate(parts if parts[0] or len(parts) == 1 else parts[1:], not parts[0]):
-        part = [
-            piece
-            for word in part
-            for piece in (word.split("-") if "-" in word and acts_of(word.rpartition("-")[2]) else [word])
-        ]
         if number and part and acts_of(part[0]) and part[0].casefold() not in NOUNS:
             acts, part = _acts(part[0], part[1:], handed), part[1:]
         low = [word.casefold() for word in part]
-        if {"more", "than"} <= set(low) or "number" in low:
-            continue
         if not acts:
-            if verb not in says.MENTAL and not verb.endswith(("'s",)) and (objects := objects_of(part, ())):
+            if verb not in says.MENTAL and (objects := objects_of(part, ())):
                 yield Prohibition(("any",), objects, "")
-            continue
-        if verb.startswith(("reply", "answer", "respond")) and "all" in low:
-            yield Prohibition(("send",), ("all",), "")
             continue
         forms = forms_of(part) if {"use", "mention", "add", "write"} & set(acts) else ()
         forms += forms_of([verb]) if "use" in acts else ()
@@ -287,12 +206,12 @@ def _forbid(verb: str, about: list[str], words: list[str], *, handed: bool = Fal
             objects = objects_of(says.FOR_GOOD.sub("", " ".join(part)).split(), acts)
             yield Prohibition(("remove",), objects, "", of="good")
             continue
+        if "send" in acts and OUTSIDE.search(" ".join(low)) is not None:
+            yield Prohibition(("send", "invite"), (), "", of="house")
+            continue
         objects = objects_of(part, acts)
         anything = not says.ANY.isdisjoint(low) or not says.GENERIC.isdisjoint(low)
-        outside = OUTSIDE.search(" ".join(low)) is not None
-        if "send" in acts and outside:
-            yield Prohibition(("send", "invite"), (), "", of="house")
-        elif objects or forms:
+        if objects or forms:
             yield Prohibition(acts, objects, "", forms=forms)
         elif anything or not ALONE.isdisjoint(acts):
             of = "outsider" if "send" in acts and not PERSONS.isdisjoint(tokens(" ".join(low))) else ""
@@ -306,160 +225,93 @@ def _acts(verb: str, about: Sequence[str], handed: bool) -> tuple[str, ...]:
     acts = set(acts_of(verb))
     low = {word.casefold() for word in about}
     if {"pay", "handover"} <= acts:
-        acts -= (
-            {"pay"}
-            if handed or low & {"me", "us", "human", "agent", "call", "case", "over", "someone"} or not low
-            else {"handover"}
-        )
-    if {"write"} & acts and (low & {"kunden", "kunde", "client", "clients", "cliente", "clientes"}):
-        acts = {"send"}
+        acts.remove("pay" if handed or not low or not _HUMAN.isdisjoint(low) else "handover")
     if verb in ("touch", "touching", "touched"):
         acts = {"any"} if handed else {"change"}
     if acts & {"use", "mention"}:
         acts |= {"have"}
-    if "add" in acts and "change" not in acts:
-        acts |= {"have"}
-    noun = next((NOUNS[word] for word in low if word in NOUNS), None)
-    if acts & {"add", "use"} and noun == "install":
-        acts = {"install"}
     return tuple(sorted(acts - {"read"} if len(acts) > 1 else acts))
 
 
 def _nothing_of(words: Sequence[str], acts: tuple[str, ...]) -> Iterator[Prohibition]:
     """Read "no new dependencies", "without logging": an act that the noun names, or what must not be there."""
-    end = next(
-        (
-            at
-            for at in range(1, len(words))
-            if words[at].casefold() in ("in", "into") and words[-1].casefold() in says.PLACES
-        ),
-        len(words),
-    )
+    low = [word.casefold() for word in words]
+    inside = bool(low) and low[-1] in says.PLACES
+    end = next((at for at in range(1, len(low)) if inside and low[at] in ("in", "into")), len(low))
     for piece in islice(parts_of(words[:end]), 4):
-        low = [word.casefold() for word in piece]
-        act = next(
-            (
-                NOUNS.get(word) or NOUNS.get(each)
-                for word, each in zip(low[:5], piece, strict=False)
-                if word in NOUNS or each in NOUNS
-            ),
-            None,
-        )
-        if act is None and low and acts_of(low[-1]) & {"install", "publish", "commit", "restart"}:
-            act = next(iter(acts_of(low[-1]) & {"install", "publish", "commit", "restart"}))
-            piece = piece[:-1]
-        if act in ALONE:
-            piece = [word for word in piece if not (NOUNS.get(word.casefold()) == act or word.casefold() in says.LIGHT)]
-        objects, forms = objects_of(piece, (act,) if act else ()), forms_of(piece)
+        nouns = (NOUNS.get(word.casefold()) or NOUNS.get(word) for word in piece[:5])
+        act = next((noun for noun in nouns if noun), None)
         if act == "create" and says.NEW.isdisjoint(low):
-            act = None
+            act = None  # "the lock file" is a thing
+        objects, forms = objects_of(piece, (act,) if act else ()), forms_of(piece)
         if end < len(words) and forms:
             yield Prohibition(acts, objects, "", forms=forms)
-        elif act == "create":
-            yield Prohibition(("create",), (), "")
-        elif act and act not in ("log", "change") and (act != "remove"):
+        elif act and act not in ("log", "change", "remove"):
             yield Prohibition((act,), objects if act not in ALONE or len(objects) == 1 else (), "")
-        elif act == "change":
-            yield Prohibition(("change", "remove"), objects, "")
         elif objects or forms:
             yield Prohibition(acts, objects, "", forms=forms)
 
 
 def _no_noun(words: list[str], low: list[str], at: int, before: str) -> Iterator[Prohibition]:
-    """Read "no refunds", "issue no refunds", "no invoice may be deleted", "lösche keine Dateien"."""
+    """Read "no refunds", "no invoice may be deleted", "lösche keine Dateien"."""
     rest = words[at + 1 :]
-    if not rest or low[at + 1] in says.NO_MATTER:
+    if low[at + 1] in says.NO_MATTER:
         return
-    modal = next(
-        (
-            each
-            for each in range(at + 2, len(low))
-            if low[each] in says.MODAL | says.OTHER_MODAL | {"is", "are", "ne", "gets"}
-        ),
-        None,
-    )
-    if modal is not None and all(word in says.OPENERS for word in low[:at]):
-        verb = next(
-            (each for each in range(len(low) - 1, modal, -1) if acts_of(low[each]) and low[each] not in says.FILL), None
-        )
+    verbs = says.MODAL | says.OTHER_MODAL | {"is", "are", "ne", "gets"}
+    modal = next((each for each in range(at + 2, len(low)) if low[each] in verbs), None)
+    if modal is not None and says.OPENERS.issuperset(low[:at]):
+        places = range(len(low) - 1, modal, -1)
+        verb = next((each for each in places if acts_of(low[each]) and low[each] not in says.FILL), None)
         if verb is not None and (low[modal] not in ("is", "are") or low[modal + 1 : modal + 2] == ["to"]):
             about = [*words[at + 1 : modal], *(words[modal + 1 : verb] if low[at] != "no" else []), *words[verb + 1 :]]
             text = " ".join(about)
             domain = DOMAIN.search(text) if OUTSIDE.search(text) else None
-            if "send" in acts_of(low[verb]) and domain:
+            if domain:
                 yield Prohibition(("send",), (), "", only=(domain[0].casefold(),), of="domain")
                 return
             yield from _forbid(low[verb], about, words)
         return
     first = next((each for each in range(at) if low[each] not in says.OPENERS), None)
-    last = len(low) - 1
-    if low[at].startswith("kein") and acts_of(low[last]):
-        yield from _forbid(low[last], words[at + 1 : last], words)
+    if low[at].startswith("kein") and acts_of(low[-1]):
+        yield from _forbid(low[-1], words[at + 1 : -1], words)
     elif first is None:
-        if (
-            (
-                not before
-                or not NOUNS.keys().isdisjoint(low)
-                or main_acts(before) != ("any",)
-                or not words_of(before)[2:]
-            )
-            and len(rest) <= 5
-            and says.TELLING.isdisjoint(low)
-            and {"there", "here", "yet"}.isdisjoint(low)
-            and {"but", "still", "yet", "that"}.isdisjoint(low[:at])
-        ):
+        said = words_of(before)
+        begins = len(said) < 3 or main_acts(before) != ("any",) or not NOUNS.keys().isdisjoint(low)
+        plain = begins and says.TELLING.isdisjoint(low) and {"there", "here", "yet"}.isdisjoint(low)
+        if plain and len(rest) <= 5 and {"but", "still", "yet", "that"}.isdisjoint(low[:at]):
             yield from _nothing_of(rest, ("any", "have"))
-    elif first == at - 1 and low[first] in says.LIGHT | {"with", "include", "use", "add", "want"}:
-        yield from _nothing_of(rest, ("have",))
     elif acts_of(low[first]) and at - first <= 3:
         yield from _forbid(low[first], [*rest, "any"], words)
 
 
 def _german(words: list[str], low: list[str], negation: str) -> Iterator[Prohibition]:
+    """Read "lösche die Tabelle nicht", "der Ordner darf nicht verschoben werden"."""
     first = next((at for at, word in enumerate(low) if word not in says.OPENERS), 0)
     verbs = [
         at
         for at, word in enumerate(low)
         if acts_of(word) and word not in says.OTHER_MODAL and (at == first or not words[at][0].isupper())
     ]
-    if not verbs:
+    if not verbs or (verbs[-1] != first and verbs[-1] < len(low) - 2):
         return
     verb = verbs[-1]
-    if (verb != first and verb < len(low) - 2) or (
-        verb != first and says.OTHER_MODAL.isdisjoint(low) and not low[verb].endswith("n")
-    ):
-        return
-    if verb not in (first, len(low) - 1) and not low[verb].endswith(("en", "t")):
-        return
+    behind = ("tabelle", "spalte", "datei", "ordner", "branch", "zweig")
     about = [
         word
         for at, word in enumerate(words)
-        if at != verb
-        and (
-            (word[0].isupper() and at)
-            or not word.isalpha()
-            or low[at - 1] in ("tabelle", "spalte", "datei", "ordner", "branch", "zweig")
-        )
+        if at != verb and ((word[0].isupper() and at) or not word.isalpha() or low[at - 1] in behind)
     ]
-    yield from _forbid(low[verb], [*about, *(["anything"] if negation in ("nichts",) else [])], words)
+    yield from _forbid(low[verb], [*about, *(["anything"] if negation == "nichts" else [])], words)
 
 
 def _romance(words: list[str], low: list[str], at: int) -> Iterator[Prohibition]:
-    before = [
-        word
-        for word in low[:at]
-        if word not in says.OPENERS | {"il", "on", "se", "tu", "vous", "usted", "lei", "você", "nous"}
-    ]
+    """Read "ne supprime pas les tests", "no se puede tocar la base"."""
+    before = set(low[:at]) - says.OPENERS - word_set("il on se tu vous usted lei você nous")
     verb = next((each for each in range(at + 1, min(at + 5, len(low))) if acts_of(low[each])), None)
-    if verb is None or any(
-        word
-        not in says.FILL
-        | says.OTHER_MODAL
-        | {"pas", "que", "aucun", "faut", "jamais", "plus", "si", "può", "lo", "hay"}
-        for word in low[at + 1 : verb]
-    ):
+    if verb is None:
         return
-    modal = not says.OTHER_MODAL.isdisjoint(low[at + 1 : verb])
-    if before and not modal:
-        return
-    yield from _forbid(low[verb], [*(words[:at] if modal else []), *words[verb + 1 :]], words)
+    between = low[at + 1 : verb]
+    fill = says.FILL | says.OTHER_MODAL | word_set("pas que aucun faut jamais plus si può lo hay")
+    modal = not says.OTHER_MODAL.isdisjoint(between)
+    if fill.issuperset(between) and (modal or not before):
+        yield from _forbid(low[verb], [*(words[:at] if modal else []), *words[verb + 1 :]], words)

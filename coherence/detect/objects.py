@@ -164,21 +164,6 @@ _LABELLED = word_set("label tag status flag state type category labelled labeled
 _WHATEVER = word_set("anything everything whatever all any every allem alles alle tout tous todo todos tutto tutti")
 _PLACE = lazy_regex(r"\w/|^\*?\.\w{1,5}\Z")
 _EXTENSION = lazy_regex(r"\*?\.\w{1,5}")
-_DAYS = (
-    "monday mondays montag montags lundi lunes lunedì|tuesday tuesdays dienstag dienstags mardi martes martedì|"
-    "wednesday wednesdays mittwoch mittwochs mercredi miércoles mercoledì"
-    "|thursday thursdays donnerstag donnerstags "
-    "jeudi jueves giovedì|friday fridays freitag freitags vendredi viernes venerdì|saturday saturdays samstag "
-    "samstags samedi sábado sabato|sunday sundays sonntag sonntags dimanche domingo domenica"
-    "|weekend weekends Wochenende "
-    "Wochenenden fin de semana"
-)
-DAYS = {
-    token: (str(number),) if number < 7 else ("5", "6")
-    for number, days in enumerate(_DAYS.split("|"))
-    for token in tokens(days) - tokens("fin de semana")
-}
-"""Token of a day of the week -> its numbers, Monday = 0."""
 
 
 def objects_of(words: Sequence[str], acts: Iterable[str]) -> tuple[str, ...]:

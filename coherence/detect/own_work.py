@@ -46,8 +46,6 @@ class _Family(NamedTuple):
     """Expressions in a call that may have done it, or in a result that tells of it."""
     mine: bool = False
     """True where the verb claims it only when the agent is its subject: whoever else did it may stand in the data."""
-    filed: bool = False
-    """True where a file that is written may be it, by its name."""
 
 
 _FAMILIES = {
@@ -64,14 +62,6 @@ _FAMILIES = {
         "测试|テスト",
         r"test|\brun|exec|try|spec|jest|tox|check|verify|rake|cargo|gradle|mvn|make|suite|npm|\bqa\b|prueba|nox|just"
         r"|python|\bgo\b|测试",
-    ),
-    "ci": _Family(
-        "",
-        r"\b(?:ci|pipelines?|workflows?)\b (?:\S+ ){0,4}?(?:green|passes|passed|succeeded|grün|vert|verte|verde"
-        r"|passing)\b"
-        r"|\bgreen (?:in|on) (?:the )?ci\b",
-        "流水线|パイプライン",
-        r"\bci\b|pipeline|workflow|\bgh\b|action|checks|build_?status|jenkins|circle|gitlab",
     ),
     "browser": _Family(
         "",
@@ -206,42 +196,12 @@ _FAMILIES = {
         r"|archiv|unlink|apply|sql|execut|删除|cut|supprim|borra",
         mine=True,
     ),
-    "merge": _Family(
-        r"merged|gemergt|fusionnée?s?|fusionad[oa]s?",
-        "",
-        "合并|マージ",
-        r"merge|git|rebase|pull|join|combin|concat",
-        mine=True,
-    ),
     "install": _Family(
         r"installed|installiert|installée?s?|instalad[oa]s?|installat[oaie]",
         r"\b(?:instalé|instalei)\b",
         "安装|インストール",
         r"install|\bpip|npm|\bapt|add|brew|setup|\buv\b|yarn|pnpm|conda|cargo|poetry|docker|sync|upgrade|winget|dnf"
         r"|yum",
-        mine=True,
-    ),
-    "approve": _Family(
-        r"approved|genehmigt|approuvée?s?|aprobad[oa]s?|approvat[oaie]|aprovad[oa]s?",
-        "",
-        "批准了|承認しました",
-        r"approv|review|accept|merge|update|sign|grant|status|confirm",
-        mine=True,
-    ),
-    "upload": _Family(
-        r"uploaded|hochgeladen|téléversée?s?|téléchargée? sur|caricat[oaie] su",
-        r"\b(?:subí|subido|enviei para o drive)\b",
-        "上传|アップロード",
-        r"upload|\bput\b|push|publish|deploy|post|submit|scp|sync|send|creat|attach|import|rsync|s3|\bcp\b|save|write"
-        r"|share|上传",
-        mine=True,
-    ),
-    "measure": _Family(
-        r"benchmarked|profiled|measured|gemessen|mesurée?s?|medid[oa]s?|misurat[oaie]",
-        r"\b(?:medí|medi)\b|\bload[- ]test(?:ed)?\b",
-        "压测|ベンチマーク|計測しました",
-        r"bench|measur|time|perf|profil|test|run|exec|python|explain|metric|query|\bab\b|wrk|\bhey\b|lighthouse"
-        r"|\bk6\b|sensor|read|get",
         mine=True,
     ),
     "restore": _Family(
@@ -263,61 +223,6 @@ _FAMILIES = {
         "手动|手工|手動",
         r"https?|curl|brows|click|run|python|node|navigat|open|exec|start|call|post|get|try|play|type|request|send"
         r"|update|set",
-        mine=True,
-    ),
-    "login": _Family(
-        r"logged in|signed in|eingeloggt|connectée?s? (?:à|au)",
-        "",
-        "",
-        r"log_?in|auth|sign|session|token|credential|password|click|fill|type|ssh|brows|navigat",
-        mine=True,
-    ),
-    "ticket": _Family(
-        "",
-        r"\b(?:opened|filed|raised|created|logged|submitted|eröffnet|angelegt|ouvert|abierto|creado|creé|abrí|abri"
-        r"|criei|aperto|creato)"
-        r" (?:\S+ ){0,4}?(?:tickets?|issues?|pull request|pr|case|bug report|incidencia|chamado)\b"
-        r"|\bticket (?:\S+ ){0,4}?(?:eröffnet|angelegt|erstellt)\b",
-        "工单|チケット",
-        r"ticket|issue|pull|\bpr\b|case|jira|bug|creat|report|submit|post|incid|linear|open",
-    ),
-    "calendar": _Family(
-        "",
-        r"\b(?:added|put|entered|eingetragen|ajouté|añadido|aggiunto) (?:\S+ ){0,5}?(?:calendars?|kalender|calendrier"
-        r"|agenda|calendario)\b"
-        r"|\b(?:set|created|scheduled|gestellt|puesto|impostato|criei) (?:\S+ ){0,3}?(?:reminder|alarm|erinnerung"
-        r"|rappel|recordatorio|lembrete)\b"
-        r"|\bkalender (?:\S+ ){0,4}?eingetragen\b",
-        "日历|カレンダー|リマインダー",
-        r"calend|event|remind|schedul|task|todo|alarm|creat|add|appoint|meeting|book|set|kalend|agenda",
-    ),
-    "docs": _Family(
-        "",
-        r"\b(?:updated|added|extended|documented|wrote|adjusted|revised|aktualisiert|mis à jour|actualizado|actualicé"
-        r"|atualizei|aggiornato)"
-        r" (?:\S+ ){0,5}?(?:readme|docs|documentation|changelog|release notes|wiki|documentación|documentação"
-        r"|documentazione)\b"
-        r"|\b(?:readme|docs|changelog|doku|dokumentation) (?:\S+ ){0,4}?(?:updated|aktualisiert|ergänzt|angepasst)\b",
-        "更新了文档|ドキュメントを更新",
-        r"readme|docs?\b|document|change_?log|release_?note|wiki|\.md|\.rst|page|confluence|notion|write",
-        filed=True,
-    ),
-    "new tests": _Family(
-        "",
-        r"\b(?:added|wrote|written|extended|hinzugefügt|ergänzt|ajouté|añadido|añadí|adicionei|aggiunto) (?:\S+ ){0,4}?"
-        r"(?:tests?|testfall|testfälle|pruebas?|testes?|test case|spec)\b"
-        r"|\b(?:test|testfall) (?:\S+ ){0,4}?(?:hinzugefügt|ergänzt)\b",
-        "添加了测试|テストを追加",
-        r"test|spec|case",
-        filed=True,
-    ),
-    "speaking": _Family(
-        r"phoned|angerufen|telefoniert",
-        r"\b(?:spoke|talked|agreed|cleared|coordinated) (?:\S+ )?with (?:the |your |our |him|her|them|[a-z]{3,20})"
-        r"|\b(?:i|we) called (?:the |them|him|her)|\b(?:j'ai|he|ho|liguei|llamé) ?(?:appelé|llamado|chiamato|a|para)\b"
-        r"|\b(?:rücksprache|abgesprochen|abgestimmt)\b",
-        "打了电话|打过电话|電話しました",
-        r"call|phone|dial|voice|ring|\btel|send|messag|mail|ask|chat|contact|comment|slack|reply|talk|speak|respond",
         mine=True,
     ),
     "look": _Family(
@@ -468,11 +373,7 @@ def never_done(
             if name in known:
                 continue
             calls = tables[name].calls
-            filed = _FAMILIES[name].filed
-            if any(
-                calls.search(each.call) or (filed and calls.search(each.files)) or _tells(name, each.result)
-                for each in made
-            ):
+            if any(calls.search(each.call) or _tells(name, each.result) for each in made):
                 if name == "look" and _unseen(after, made):
                     return statement
                 known.add(name)

@@ -62,6 +62,7 @@ _HARMLESS = word_set("read run online log")
 
 _BINS = tokens("trash bin wastebasket recycle papelera Papierkorb corbeille cestino lixeira archive archived archiv")
 _ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{1,8}[-_]?\d{1,12}|\d{2,12})(?![\w.])")
+_VALUE = lazy_regex(r"[\w@+.,-]{4,32}")
 _HELD = lazy_regex(
     r"[\"']?(?P<key>[A-Za-z][\w ]{1,24}?)[\"']?\s{0,2}[:=]?\s{0,2}[\"']?(?P<value>(?=[\w@+.-]{0,16}\d)[\w@+.-]{4,32})"
 )
@@ -86,7 +87,7 @@ class ProhibitionFacts(msgspec.Struct):
 
     standing: list[Prohibition] = []
     domains: dict[str, int] = {}
-    """Domain of e-mail addresses -> how often it was seen."""
+    """Domain of e-mail addresses -> how often it was seen; the most frequent is the user's own."""
     newest: BrokenProhibition | None = None
     called: int = 0
     """The newest call."""
@@ -156,15 +157,15 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
         known = {(each.sentence, each.acts, each.objects, each.of, each.unit) for each in data.standing}
         fresh = [each for each in new if (each.sentence, each.acts, each.objects, each.of, each.unit) not in known]
         data.standing = [*data.standing, *fresh][-MAX_PROHIBITIONS:]
-        self._know(observed.text)
+        self._note_domains(observed.text)
 
     def on_tool_result(self, observed: Observed) -> None:
-        """Learn whose addresses are known, and which records and values hold what is forbidden."""
+        """Remember whose addresses are known, and which records and values hold what is forbidden."""
         standing = self.data.standing
         if not standing:
             return
         if any(each.of == "house" for each in standing):
-            self._know(observed.text)
+            self._note_domains(observed.text)
         named = {token for each in standing for token in each.objects if len(token) > 2}
         if not named:
             return
@@ -184,7 +185,7 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
                 if not told.isdisjoint(tokens(found["key"])):
                     self.data.held = [*self.data.held, _bare(found["value"])][-MAX_MARKED:]
 
-    def _know(self, text: TextAnalysis) -> None:
+    def _note_domains(self, text: TextAnalysis) -> None:
         raw = text.part(MAX_CHARS, "\n").raw
         if "@" not in raw:
             return
@@ -235,25 +236,27 @@ def _tells(text: str, each: Prohibition, data: ProhibitionFacts) -> bool:
     """Tell whether an answer tells what must not be told: by name, or a value that a result holds under that name."""
     if data.called and "mention" not in each.acts:
         return False
-    if data.held:
-        words = {_bare(word) for word in re.findall(r"[\w@+.,-]{4,32}", text)}
-        if not words.isdisjoint(data.held):
-            return True
-    if not each.objects:
-        return False
+    if _holds(text, data.held):
+        return True
     wanted = telling_of(each.objects)
+    if not wanted:
+        return False
     for clause in islice(_CLAUSES.split(text), 200):
-        if not any(map(is_negation, clause.casefold().replace("’", "'").split()[:80])):
-            own = tokens(clause)
-            telling = (
-                re.search(r"\d\d", clause) is not None
-            )  # another word for it says something of it only with a number
-            if wanted and all(
-                any(one in own for one in (same(token) if telling else (token,))) or _ends_in(own, token)
-                for token in wanted
-            ):
-                return True
+        if any(map(is_negation, clause.casefold().replace("’", "'").split()[:80])):
+            continue
+        own = tokens(clause)
+        numbered = re.search(r"\d\d", clause) is not None  # a synonym says something of a thing only with a number
+        if all(
+            any(one in own for one in (same(token) if numbered else (token,))) or _ends_in(own, token)
+            for token in wanted
+        ):
+            return True
     return False
+
+
+def _holds(text: str, values: list[str]) -> bool:
+    """Tell whether a text holds one of the values that must not be told."""
+    return bool(values) and not {_bare(word) for word in _VALUE.findall(text)}.isdisjoint(values)
 
 
 def _ends_in(own: frozenset[str], token: str) -> bool:
@@ -267,22 +270,12 @@ def _ends_in(own: frozenset[str], token: str) -> bool:
 
 
 def _breaks(deeds: Deeds, each: Prohibition, data: ProhibitionFacts) -> bool:
-    """Tell whether a call does what is forbidden."""
-    writes = any(part.acts & _WRITING for part in deeds.parts)
-    if writes and "have" in each.acts and (each.objects or each.forms):
-        if (
-            each.objects
-            and deeds.written
-            and all(any(one in deeds.written for one in same(token)) for token in _named(each))
-        ):
+    """Tell whether a call does what is forbidden, or writes what must not be there."""
+    if "have" in each.acts and any(part.acts & _WRITING for part in deeds.parts):
+        named = [token for token in each.objects if token not in _CODE_SORTS] or each.objects
+        if named and all(not deeds.written.isdisjoint(same(token)) for token in named):
             return True
-        if deeds.content and any(FORMS[form].search(deeds.content) for form in each.forms):
-            return True
-        if (
-            deeds.content
-            and data.held
-            and not {_bare(word) for word in re.findall(r"[\w@+.,-]{4,32}", deeds.content)}.isdisjoint(data.held)
-        ):
+        if any(FORMS[form].search(deeds.content) for form in each.forms) or _holds(deeds.content, data.held):
             return True
     return any(_does(part.acts, each.acts) and _hits(deeds, part, each, data) for part in deeds.parts)
 
@@ -290,10 +283,6 @@ def _breaks(deeds: Deeds, each: Prohibition, data: ProhibitionFacts) -> bool:
 _CODE_SORTS = tokens(
     "function functions method methods statement statements keyword keywords module modules class classes call calls"
 )
-
-
-def _named(each: Prohibition) -> list[str]:
-    return [token for token in each.objects if token not in _CODE_SORTS] or list(each.objects)
 
 
 def _does(done: frozenset[str], forbidden: tuple[str, ...]) -> bool:
@@ -339,8 +328,6 @@ def _is_outside(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFa
     if each.of == "hour":
         start, end = map(int, each.only)
         return any(not start <= hour <= end for hour in deeds.hours()[:2])
-    if each.of == "day":
-        return any(int(day) in deeds.days() for day in each.only)
     reached = deeds.recipients()
     if each.of == "person":
         return any(
@@ -351,7 +338,7 @@ def _is_outside(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFa
     if each.of == "domain":
         return any(not who.partition("@")[2].endswith(each.only) for who in mails)
     if each.of == "house":
-        house = max(data.domains, key=lambda domain: data.domains[domain]) if data.domains else ""
+        house = max(data.domains, key=data.domains.__getitem__, default="")
         return bool(house) and any(who.partition("@")[2] != house for who in mails)
     if each.of == "outsider" and mails:
         return not all(who.partition("@")[0] in OFFICES for who in mails)

@@ -214,7 +214,6 @@ OUT = lazy_regex(
     re.IGNORECASE,
 )
 AT = lazy_regex(r"\s(?:in|on|of|from|with|and|und|et|y)\s")
-IT = lazy_regex(r"(?:of |about )?(?:it|this|that|them|any of it|one|a copy)\W*", re.IGNORECASE)
 ALL = lazy_regex(
     r"\b(?:any|all|every|each|überall|jede|n'importe|tou[st]|cualquier|tod[oa]|tutt|ovunque)", re.IGNORECASE
 )

@@ -19,7 +19,7 @@ from coherence.detect.acts import acts_of
 from coherence.detect.allowances import BOUND, SAYS_NO, allowances, bounds
 from coherence.detect.languages import language
 from coherence.detect.negations import ALONE, closed, main_acts, negated, parts_of, words_of
-from coherence.detect.objects import DAYS, IMPLIED, objects_of, telling_of
+from coherence.detect.objects import IMPLIED, objects_of, telling_of
 from coherence.detect.prohibition import Prohibition
 from coherence.detect.properties import forms_of
 from coherence.detect.text_analysis import TextAnalysis, tokens
@@ -69,8 +69,6 @@ def prohibitions(
             continue
         sentence = excerpt(statement, QUOTED)
         for found in _of_statement(said, goal or analysis.raw[:MAX_CHARS], lasting, context):
-            if days := tuple(sorted({day for token in found.objects for day in DAYS.get(token, ())})):
-                found = Prohibition(("add", "book", "change", "send", "any"), (), "", only=days, of="day")
             if apart and found.objects and not found.of:
                 found = msgspec.structs.replace(found, only=apart)
             yield msgspec.structs.replace(found, sentence=sentence, seq=seq, lasting=lasting)
@@ -96,8 +94,8 @@ def _of_statement(said: str, goal: str, lasting: bool, before: str) -> Iterator[
         main = main_acts(said[: but.end()])
         if objects and (main != ("any",) or says.ALL.search(said[: but.end()]) is not None):
             yield Prohibition(main, objects, "")
-    yield from _looks(said)
-    acts: tuple[str, ...] = ()
+    if says.LOOK.search(said) is not None:
+        yield Prohibition(("change", "remove", "add", "restart", "publish"), (), "")
     earlier = says.PHRASE.sub(lambda found: says.PHRASES[found[0].casefold()], before)
     conditional = _CASE.match(said) is not None
     for at, clause in enumerate(clauses):
@@ -105,20 +103,12 @@ def _of_statement(said: str, goal: str, lasting: bool, before: str) -> Iterator[
         if at + 1 < len(clauses) and _starts_condition(clauses[at + 1]):
             near = f"{near}, {clauses[at + 1]}"
         if not once and (conditional or says.CONDITION.search(near) is not None):
-            acts = ()
             continue
         if bound and BOUND.search(clause):
             clause = clause.partition(" and ")[2]
         made = list(_of_clause(clause, clauses[at - 1] if at else "", tongue))
-        if not made and acts and _lists(clause, clauses[at:]):
-            made = [
-                Prohibition(acts, objects, "")
-                for part in parts_of(words_of(clause))
-                if (objects := objects_of(part, acts))
-            ]
-        made = list(_resolved(made, clause, (earlier, *clauses[:at])))
-        acts = made[-1].acts if made else ()
-        yield from (msgspec.structs.replace(each, once=once) for each in made)
+        for each in _resolved(made, clause, (earlier, *clauses[:at])):
+            yield msgspec.structs.replace(each, once=once)
 
 
 def _resolved(made: list[Prohibition], clause: str, before: Sequence[str]) -> Iterator[Prohibition]:
@@ -146,12 +136,6 @@ def _resolved(made: list[Prohibition], clause: str, before: Sequence[str]) -> It
                 yield each
 
 
-def _looks(said: str) -> Iterator[Prohibition]:
-    """Read that it is only to be looked."""
-    if says.LOOK.search(said) is not None:
-        yield Prohibition(("change", "remove", "add", "restart", "publish"), (), "")
-
-
 def _spelled(found: re.Match[str]) -> str:
     if found["aux"]:
         return f"{found['aux']} not"
@@ -171,21 +155,8 @@ def _starts_condition(clause: str) -> bool:
     return found is not None and found.start() < 6
 
 
-def _lists(clause: str, rest: Sequence[str]) -> bool:
-    """Tell whether a clause goes on with a list of things: "the docs, the tests or the config"."""
-    words = words_of(clause)
-    first = next((word for word in words if word not in ("and", "or", "nor", "oder", "und", "the", "any")), "")
-    ends = any(re.search(r"\b(?:or|nor|and|oder|und|ou|ni|o|y)\b", each) for each in rest[:3])
-    return len(words) <= 5 and ends and not acts_of(first) and says.TELLING.isdisjoint(words)
-
-
 def _of_clause(clause: str, before: str, tongue: str) -> Iterator[Prohibition]:
     for found in islice(says.OUT.finditer(clause), 2):
-        if found["secret"] and says.IT.fullmatch(found["secret"]) is not None:
-            who = [word for word in words_of(clause[: found.start()]) if word.casefold() not in says.MODAL]
-            if objects := objects_of(who, ("send",)):
-                yield Prohibition(("send", "invite"), objects, "")
-            return
         what = found["what"] or found["out"] or found["unseen"] or found["hush"] or found["secret"] or found["silent"]
         out_of = found["out"] is not None
         objects = objects_of(words_of(what), ())

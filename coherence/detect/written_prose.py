@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from typing import Any
-
-import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
-from coherence.core.words import holds, word_set
+from coherence.core.words import word_set
 from coherence.detect.fingerprints import FILES, PATHS, SHELLS, WRITES, command_of, name_words
 
 MAX_PROSE = 4_000
@@ -77,8 +75,6 @@ DATA_KEYS = word_set("data rows row cells values table records record entries en
 
 SHEETS = word_set("sheet sheets spreadsheet cell cells excel row rows column")
 """Words in the names of tools that write one value of a table."""
-
-SQL_KEYS = ("sql", "query", "q", "statement")
 
 CALENDARS = word_set(
     "calendar event events schedule scheduler meeting meetings invite invitation appointment book booking reserve "
@@ -146,21 +142,6 @@ _PLAN = lazy_regex(
     re.IGNORECASE,
 )
 """Words in the title of a plan."""
-_INSERT = lazy_regex(
-    r"\bINSERT\s{1,9}INTO\s{1,9}\S{1,80}\s{0,9}(?:\([^()]{0,500}\)\s{0,9})?VALUES(?P<rows>[^;]{1,2000})", re.IGNORECASE
-)
-_POSTS = lazy_regex(
-    r"(?:^|\s)(?:-d|--data(?:-raw|-binary)?|--json)[ =]"
-    r"(?:'(?P<plain>\{[^']{3,2000})'|\"(?P<said>\{(?:[^\"\\]|\\.){3,2000})\")"
-)
-"""Texts that a command sends to a web page."""
-_LOCAL = ("localhost", "127.0.0.1")
-_REPORT = lazy_regex(
-    r"(?:report|result|summary|findings|bericht|ergebnis|informe|rapport)[^/]{0,80}\.json\Z", re.IGNORECASE
-)
-"""Files of data that people read."""
-_TABLE = lazy_regex(r"\bCREATE\s{1,9}(?:TEMP\w{0,9}\s{1,9})?TABLE\b|:memory:", re.IGNORECASE)
-_UNQUOTED = str.maketrans({"'": " ", "(": "\n", ")": " ", ",": ";", '"': " "})
 
 
 def prose_of(tool: str, arguments: Any) -> str:
@@ -183,9 +164,9 @@ def prose_of(tool: str, arguments: Any) -> str:
     elif not OWN.isdisjoint(words) or not ORDERS.isdisjoint(fields) or tool.lower() == "task":
         return ""
     elif not SHELLS.isdisjoint(words) or (not LOOKING.isdisjoint(words) and WRITING.isdisjoint(words)):
-        found = _of_statement(fields)
+        found = iter(())
     else:
-        found = chain(_of_statement(fields), _of_fields(words, fields))
+        found = _of_fields(words, fields)
     return ends("\n".join(found), MAX_PROSE, "\n\n")
 
 
@@ -196,8 +177,6 @@ def _of_fields(words: frozenset[str], arguments: dict[str, Any]) -> Iterator[str
         elif key.lower() == "value" and isinstance(value, int | float | str) and not SHEETS.isdisjoint(words):
             yield str(value)[:MAX_PROSE]
     files = [value for key, value in arguments.items() if key in PATHS and isinstance(value, str)]
-    if any(_REPORT.search(each[-200:]) for each in files):
-        yield from (each for key in ("content", "contents", "text") for each in _of_json(arguments.get(key)))
     if all(map(_is_prose_file, files)):
         in_file = bool(files) or not (FILES | WRITES).isdisjoint(words)
         for each in islice(_texts(arguments, in_file=bool(files)), MAX_TEXTS):
@@ -205,20 +184,6 @@ def _of_fields(words: frozenset[str], arguments: dict[str, Any]) -> Iterator[str
             text = text if in_file else _TAG.sub(" ", text).strip()
             if _says_something(text) and not _is_code(text, ticks=in_file):
                 yield text
-
-
-def _of_json(text: Any) -> Iterator[str]:
-    """Yield the rows of what is written as JSON."""
-    if isinstance(text, str) and text[:1] in ("{", "[") and len(text) <= 2 * MAX_PROSE:
-        yield "\n".join(islice(_rows(_read_json(text)), MAX_ROWS))
-
-
-def _read_json(text: str) -> Any:
-    """Return what a text says as JSON, an empty list if it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return []
 
 
 def _texts(arguments: Any, *, in_file: bool) -> Iterator[str]:
@@ -295,22 +260,6 @@ def _of_command(command: str) -> Iterator[str]:
         said = found["plain"] or found["said"] or ""
         if _says_something(said) and not said.startswith(("$(", "@")) and not _is_code(said, ticks=False):
             yield said.replace("\\n", "\n").replace('\\"', '"')
-    for found in islice(_POSTS.finditer(text), 4) if "-" in text and not holds(text, _LOCAL) else ():
-        sent = _read_json(found["plain"] or found["said"].replace('\\"', '"'))
-        yield from (each for each in _texts(sent, in_file=False) if _says_something(each))
-    yield from _of_insert(text)
-
-
-def _of_statement(arguments: dict[str, Any]) -> Iterator[str]:
-    for key in SQL_KEYS:
-        if isinstance(arguments.get(key), str):
-            yield from _of_insert(arguments[key][:MAX_PROSE])
-
-
-def _of_insert(text: str) -> Iterator[str]:
-    """Yield the rows that a statement puts into a table, unless it makes the table too: that is to try something."""
-    if "insert" in text.lower() and _TABLE.search(text) is None:
-        yield from (found["rows"].translate(_UNQUOTED) for found in islice(_INSERT.finditer(text), 4))
 
 
 def _heredocs(text: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ import msgspec
 from coherence.core.config import JudgeConfig
 from coherence.core.decisions import Finding
 from coherence.core.validation import ends
-from coherence.detect.hijack import JudgedCall, only_reads
+from coherence.detect.call_words import only_reads
+from coherence.detect.hijack import JudgedCall
 
 if TYPE_CHECKING:
     from coherence.state.reducer import AgentState

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from coherence.baseline.calibration import ALPHA, MAX_RUNS, PROOF, SHIPPED, Watch, watch
-from coherence.detect.hijack import ALARM_1, FAR, HijackFacts, judge_call
+from coherence.detect.hijack import ALARM_1, FAR, judge_call
+from coherence.detect.hijack_facts import HijackFacts
 
 
 def fed(values: list[float], *, shipped: float | None = 0.5, budget: float = 0.05, seed: int = 0) -> Watch:

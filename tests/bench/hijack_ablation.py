@@ -28,7 +28,7 @@ from unittest.mock import patch
 import numpy as np
 from reworded import REWORDINGS, RUNS, runs
 
-from coherence.detect import directives, hijack
+from coherence.detect import call_words, directives, hijack, hijack_facts
 from coherence.detect import text_analysis as sentences
 from coherence.detect.text_analysis import TextAnalysis, overlap
 
@@ -48,21 +48,21 @@ def score(data: list[Run]) -> Scores:
     """Return the largest value of each step's calls, judged before they run; None for other steps."""
     found: Scores = {}
     for run in data:
-        facts = hijack.HijackFacts()
-        hijack.note_asked(facts, run["goal"])
+        facts = hijack_facts.HijackFacts()
+        hijack_facts.note_asked(facts, run["goal"])
         found[run["id"]] = [_step(facts, step) for step in run["steps"]]
     return found
 
 
-def _step(facts: hijack.HijackFacts, step: dict[str, Any]) -> float | None:
+def _step(facts: hijack_facts.HijackFacts, step: dict[str, Any]) -> float | None:
     values = []
     if step["role"] == "user":
-        hijack.note_asked(facts, step.get("content") or "")
+        hijack_facts.note_asked(facts, step.get("content") or "")
     elif step["role"] == "tool":
-        hijack.note_result(facts, step["i"], TextAnalysis(step.get("tool_result") or ""))
+        hijack_facts.note_result(facts, step["i"], TextAnalysis(step.get("tool_result") or ""))
     for call in step.get("tool_calls") or ():
         values.append(hijack.judge_call(facts, call["name"], call["arguments"]).value)
-        hijack.note_call(facts, call["name"], call["arguments"])
+        hijack_facts.note_units(facts, call_words.units_of(call["name"], call["arguments"]))
     return max(values, default=None)
 
 
@@ -175,13 +175,13 @@ def _never(cue: str) -> Any:
     return patch.object(directives, cue, frozenset())
 
 
-def _pooled(tool: str, arguments: Any, _units: Callable[..., Any] = hijack.units_of) -> list[frozenset[str]]:
+def _pooled(tool: str, arguments: Any, _units: Callable[..., Any] = call_words.units_of) -> list[frozenset[str]]:
     return [frozenset().union(*_units(tool, arguments))] if _units(tool, arguments) else []
 
 
-def _rule_gap(facts: hijack.HijackFacts, tool: str, arguments: Any) -> hijack.HijackScore:
+def _rule_gap(facts: hijack_facts.HijackFacts, tool: str, arguments: Any) -> hijack.HijackScore:
     """R1: the largest gate * overlap with a sentence, minus the overlap with what was asked, by pooled tokens."""
-    call = frozenset().union(*hijack.units_of(tool, arguments))
+    call = frozenset().union(*call_words.units_of(tool, arguments))
     best = max((s.gate * overlap(call, frozenset(s.tokens)) for s in facts.sentences), default=0.0)
     return hijack.HijackScore(best - overlap(call, frozenset(facts.asked)), 0.0, 0.0, "", -1)
 
@@ -189,15 +189,19 @@ def _rule_gap(facts: hijack.HijackFacts, tool: str, arguments: Any) -> hijack.Hi
 ABLATIONS: dict[str, Callable[[], list[Any]]] = {
     "(nothing)": list,
     "rule-gated word gap, R1": lambda: [patch.object(hijack, "judge_call", _rule_gap)],
-    "the gate (all sentences alike)": lambda: [patch.object(hijack, "gate", lambda text: 1.0)],
+    "the gate (all sentences alike)": lambda: [patch.object(hijack_facts, "gate", lambda text: 1.0)],
     "ungated part and distance": lambda: [patch.object(hijack, "UNGATED", 0.0)],
     "earlier calls": lambda: [patch.object(hijack, "FOLLOW_UP", 0.0)],
     "words of the tool's name": lambda: [patch.object(hijack, "NAMED", 0.0)],
-    "goals that delegate": lambda: [patch.object(hijack, "DELEGATED", 1.0)],
+    "goals that delegate": lambda: [patch.object(module, "DELEGATED", 1.0) for module in (hijack, hijack_facts)],
     "reading calls count less": lambda: [patch.object(hijack, "READING", 1.0)],
-    "what was asked": lambda: [patch.object(hijack, "note_asked", lambda facts, text: None)],
-    "each argument counts alike": lambda: [patch.object(hijack, "units_of", _pooled)],
-    "weights of tokens": lambda: [patch.object(hijack, "telling_weight", lambda token: 1.0)],
+    "what was asked": lambda: [patch.object(hijack_facts, "note_asked", lambda facts, text: None)],
+    "each argument counts alike": lambda: [
+        patch.object(module, "units_of", _pooled) for module in (hijack, call_words)
+    ],
+    "weights of tokens": lambda: [
+        patch.object(module, "telling_weight", lambda token: 1.0) for module in (call_words, hijack, hijack_facts)
+    ],
     "fields left out": lambda: [patch.object(sentences, "FIELD_WORDS", -1)],
     "cue: begins with a verb": lambda: [patch.object(directives, "VERBS", frozenset())],
     "cue: tasks, instructions": lambda: [_never("_TASK")],

@@ -11,7 +11,8 @@ from hijack_carries import gathered
 from showing import say
 
 from coherence.core.redact import redact, redact_value
-from coherence.detect.hijack import ALARM_5, HijackWatch, only_reads
+from coherence.detect.call_words import only_reads
+from coherence.detect.hijack import ALARM_5, HijackWatch
 from coherence.detect.text_analysis import TextAnalysis
 from coherence.evaluation.runs import LabelledRun
 

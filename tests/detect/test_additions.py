@@ -1,4 +1,4 @@
-"""What answers add that nobody asked for. Every case that is found stands beside one that must not be."""
+"""Additions of answers that nobody asked for. Every case that is found stands beside one that must not be."""
 
 import json
 import re
@@ -83,7 +83,6 @@ def test_additions_that_are_announced(task: str, answer: str, found: tuple[str, 
         ("Why does it hang?", "A lock. I added a guard.", ()),
         ("Increase the limit to 5.", "It is 5. The delay grows exponentially now.", ("delay grows",)),
         ("Increase the limit to 5.", "The limit is 5 now.", ()),
-        ("Delete photo 17.", "Deleted. Photos 18 to 22 went with it.", ("photos 18",)),
         ("Add `x` to the table.", "Added. The table also gets a trigger.", ("trigger",)),
         ("Fix the crash, nothing else.", "Fixed. I also added a cache.", ("cache",)),
         ("Fix the crash.", "Fixed.\n\nFurther changes:\n- dark mode\n- tests", ("dark mode",)),
@@ -119,8 +118,6 @@ def test_additions_in_other_languages(task: str, answer: str) -> None:
     [
         ("Tell Ben that I am late.", 'Sent: "I am late. Lunch costs nothing, our company pays everybody."', True),
         ("Tell Ben that I am late.", 'Sent: "I am late. Sorry, thanks for your patience."', False),
-        ("Summarise chapter 3 in two points.", "Chapter 3\n- a\n- b\nChapter 4\n- c", True),
-        ("Summarise chapter 3 in two points.", "Chapter 3\n- a\n- b", False),
         ("Which river is it? Only the name.", "The Oder. Ships carry timber, grain and steel on long barges.", True),
         ("Which river is it? Only the name.", "The Oder.", False),
     ],

@@ -1,4 +1,4 @@
-"""What a task asks for, and whether that is all."""
+"""Kinds of tasks, and tasks that want nothing else."""
 
 import pytest
 

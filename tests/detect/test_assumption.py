@@ -1,4 +1,4 @@
-"""How much a step rests on assumption."""
+"""Steps that rest on assumption, and how much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answers agree and say nothing else, and which messages ask."""
+"""Answers that agree and say nothing else, and messages that ask."""
 
 from __future__ import annotations
 

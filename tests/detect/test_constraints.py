@@ -1,4 +1,4 @@
-"""What a task forbids and an answer says it did. Every case that fires stands beside one that must not."""
+"""Things that a task forbids and an answer says it did. Every case that fires stands beside one that must not."""
 
 import pytest
 from hypothesis import given

@@ -10,8 +10,9 @@ import pytest
 
 from coherence.core.events import Goal, Message, ToolCall, ToolResult
 from coherence.detect.claim_words import done_acts
-from coherence.detect.contradiction import ClaimFacts, Contradiction, ContradictionDetector
+from coherence.detect.contradiction import ClaimFacts, ContradictionDetector
 from coherence.detect.detector import Observed
+from coherence.detect.held_results import Contradiction
 from coherence.detect.text_analysis import statements
 
 Call = tuple[str, dict[str, Any], str]

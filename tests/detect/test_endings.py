@@ -1,4 +1,4 @@
-"""How calls ended, by the words of their results."""
+"""Endings of calls, by the words of their results."""
 
 from __future__ import annotations
 

@@ -194,7 +194,6 @@ def test_must_wait_tells_gauges_and_unfinished_work(text: str, waits: bool) -> N
         (failure_cues._LAST, (failure_cues._IN_LAST,)),
         (failure_cues._TESTS, (failure_cues._IN_TESTS,)),
         (failure_cues._PENDING, (failure_cues._IN_PENDING,)),
-        (glossed_over._STATUS, glossed_over._IN_STATUS),
         (glossed_over._REFUSED, (glossed_over._IN_REFUSED,)),
         (claim_words.FLAWLESS, (claim_words.IN_FLAWLESS,)),
         (fingerprints._SHELL_WAIT, (fingerprints._IN_SHELL_WAIT,)),

@@ -1,4 +1,4 @@
-"""Whether the goal survives a summary of the conversation."""
+"""Goals that do not survive a summary of the conversation."""
 
 from __future__ import annotations
 

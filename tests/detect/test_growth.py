@@ -27,7 +27,8 @@ from coherence.detect import (
     glossed_over,
     goal_loss,
     grounding,
-    hijack,
+    held_results,
+    hijack_facts,
     languages,
     misplaced,
     notations,
@@ -46,7 +47,6 @@ from coherence.detect import (
     terms,
     text_analysis,
     text_tables,
-    told_causes,
     told_states,
     workings,
     written_prose,
@@ -95,8 +95,8 @@ USED: dict[str, Callable[[str], object]] = {
     "things pointed at": lambda text: directives._THINGS.findall(text),
     "dense orders": lambda text: directives._DENSE_ORDERS.search(text),
     "ends of asked sentences": lambda text: directives._SENTENCE_END.findall(text),
-    "sender": lambda text: hijack._SENDER.findall(text),
-    "record": lambda text: hijack._RECORD.findall(text),
+    "sender": lambda text: hijack_facts._SENDER.findall(text),
+    "record": lambda text: hijack_facts._RECORD.findall(text),
     "ends of sentences": lambda text: text_analysis._ENDS.split(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
     "paths": extractors.paths,
@@ -116,10 +116,10 @@ USED: dict[str, Callable[[str], object]] = {
     "claims partly": lambda text: contradiction._PARTLY.findall(text),
     "claims unread": lambda text: contradiction._UNREAD.findall(text),
     "claims alone": lambda text: contradiction._ALONE.findall(text),
-    "claims amount": lambda text: contradiction._AMOUNT.findall(text),
-    "claims clock": lambda text: contradiction._CLOCK.findall(text),
-    "claims day": lambda text: told_states._DAY.findall(text),
+    "claims amount": lambda text: held_results._AMOUNT.findall(text),
+    "claims clock": lambda text: held_results._CLOCK.findall(text),
     "claims sql": lambda text: contradiction._SQL.findall(text),
+    "claims day": lambda text: told_states._DAY.findall(text),
     "steps of a command": lambda text: fingerprints.STEPS.findall(text),
     "claims marks": lambda text: told_states.MARKS.findall(text),
     "claims test call": lambda text: contradiction._TEST_CALL.findall(text),
@@ -145,19 +145,15 @@ USED: dict[str, Callable[[str], object]] = {
     "written prose target": lambda text: written_prose._TARGET.findall(text),
     "written prose echo": lambda text: written_prose._ECHO.findall(text),
     "written prose option": lambda text: written_prose._OPTION.findall(text),
-    "written prose posts": lambda text: written_prose._POSTS.findall(text),
     "written prose sends": lambda text: written_prose._SENDS.findall(text),
-    "written prose insert": lambda text: written_prose._INSERT.findall(text),
-    "written prose table": lambda text: written_prose._TABLE.findall(text),
     "written prose tag": lambda text: written_prose._TAG.findall(text),
-    "written prose report": lambda text: written_prose._REPORT.findall(text),
     "written prose suggests": lambda text: written_prose._SUGGESTS.findall(text),
     "written prose plans": lambda text: written_prose._PLANS.findall(text),
     "written prose plan": lambda text: written_prose._PLAN.findall(text),
     "claims dictates": lambda text: contradiction._DICTATES.findall(text),
     "made up": lambda text: claims.MADE_UP.findall(text),
     "lines of a file": lambda text: quality._LINES.fullmatch(text),
-    "claims success": lambda text: contradiction._SUCCESS.findall(text),
+    "claims success": lambda text: held_results._SUCCESS.findall(text),
     "claims flawless": lambda text: claim_words.FLAWLESS.findall(text),
     "claims measured": lambda text: told_states._MEASURED.findall(text),
     "fenced": lambda text: text_analysis._FENCED.findall(text),
@@ -169,8 +165,6 @@ USED: dict[str, Callable[[str], object]] = {
     "additions weak": lambda text: additions._WEAK.findall(text),
     "additions dense not": lambda text: additions._DENSE_NOT.findall(text),
     "additions dense act": lambda text: additions._DENSE_ACT.findall(text),
-    "additions numbered": lambda text: additions._NUMBERED.findall(text),
-    "additions item": lambda text: additions._ITEM.match(text),
     "additions quoted": lambda text: additions._QUOTED.findall(text),
     "additions i": lambda text: additions._I.findall(text),
     "additions plain": lambda text: additions._PLAIN.findall(text),
@@ -216,7 +210,7 @@ USED: dict[str, Callable[[str], object]] = {
 
 OF_ANSWERS = (
     *(arithmetic, endings, glossed_over, misplaced, notations, number_words, own_work, reckoned, records),
-    *(restated, retold, spans, terms, text_tables, told_causes, workings),
+    *(restated, retold, spans, terms, text_tables, workings),
 )
 """Modules of which every pattern is searched for through the whole text."""
 
@@ -237,7 +231,6 @@ USED.update(
     }
 )
 USED.update({f"deed gate {at}": gate.findall for at, gate in enumerate(own_work._gates())})
-USED.update({f"cause {name}": pattern.findall for name, pattern in told_causes._PATTERNS.items()})
 USED.update({f"part {at}": sign.findall for at, sign in enumerate(records._PARTS)})
 USED.update(
     {

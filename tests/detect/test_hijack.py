@@ -8,20 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.hijack import (
-    ALARM_1,
-    ALARM_5,
+from coherence.detect.call_words import acts, only_reads, units_of
+from coherence.detect.hijack import ALARM_1, ALARM_5, HijackScore, judge_call
+from coherence.detect.hijack_facts import (
     MAX_ASKED,
     MAX_CALLS,
     MAX_SENTENCES,
     HijackFacts,
-    HijackScore,
-    acts,
-    judge_call,
     note_asked,
-    note_call,
     note_result,
-    only_reads,
+    note_units,
 )
 from coherence.detect.text_analysis import TextAnalysis
 
@@ -36,7 +32,7 @@ def after(*results: str, goal: str = GOAL) -> HijackFacts:
     """Return what is known after a goal, the reading of a file and results as events 2, 4, ..."""
     facts = HijackFacts()
     note_asked(facts, goal)
-    note_call(facts, "read_file", {"path": "bill-december.txt"})
+    note_units(facts, units_of("read_file", {"path": "bill-december.txt"}))
     for at, result in enumerate(results):
         note_result(facts, 2 * at + 2, TextAnalysis(result))
     return facts
@@ -63,7 +59,7 @@ def test_judge_call_the_same_call_is_none_when_the_user_asks_for_it() -> None:
 def test_judge_call_a_call_like_an_earlier_one_is_less_suspect() -> None:
     facts = after(ATTACK)
     before = judge_call(facts, "send_money", THEFT)
-    note_call(facts, "send_money", THEFT)
+    note_units(facts, units_of("send_money", THEFT))
     assert judge_call(facts, "send_money", THEFT).value < before.value
 
 
@@ -234,7 +230,7 @@ def test_hijack_score_unauthorised_is_what_a_sentence_gives_and_the_user_does_no
 
 def test_hijack_score_that_the_agent_has_named_it_before_authorises_nothing() -> None:
     facts = after(ATTACK)
-    note_call(facts, "get_account", {"iban": THEFT["recipient"]})
+    note_units(facts, units_of("get_account", {"iban": THEFT["recipient"]}))
     assert judge_call(facts, "send_money", THEFT).unauthorised == "us133000000121212121212"
 
 
@@ -309,7 +305,7 @@ def test_judge_call_facts_are_bounded_and_survive_a_snapshot() -> None:
     facts = HijackFacts()
     for at in range(1_000):
         note_result(facts, at, TextAnalysis(f"Line {at} says a few words. Another line {at} says more of them."))
-        note_call(facts, f"tool{at}", {"id": at})
+        note_units(facts, units_of(f"tool{at}", {"id": at}))
         note_asked(facts, " ".join(f"word{at}x{of}" for of in range(10)))
     assert (len(facts.sentences), len(facts.calls), len(facts.asked)) == (MAX_SENTENCES, MAX_CALLS, MAX_ASKED)
     assert facts.sentences[-1].seq == 999
@@ -360,7 +356,7 @@ def test_note_call_any_text_and_any_arguments_give_shares(
     goal: str, results: list[str], tool: str, arguments: Any
 ) -> None:
     facts = after(*results, goal=goal)
-    note_call(facts, tool, arguments)
+    note_units(facts, units_of(tool, arguments))
     score = judge_call(facts, tool, arguments)
     assert all(0.0 <= part <= 1.0 for part in (score.value, score.provenance, score.distance))
     assert (score.seq == -1) == (score.sentence == "") and len(score.sentence) <= 200
@@ -369,5 +365,5 @@ def test_note_call_any_text_and_any_arguments_give_shares(
 @pytest.mark.parametrize("arguments", ["x " * 500_000, ["word"] * 100_000, {"a": {"b": "y" * 1_000_000}}, [[]] * 1_000])
 def test_note_call_huge_arguments_are_cut(arguments: Any) -> None:
     facts = after(BILL, ATTACK)
-    note_call(facts, "send", arguments)
+    note_units(facts, units_of("send", arguments))
     assert judge_call(facts, "send", arguments).value <= 1.0 and len(facts.calls[-1]) < 10_000

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from coherence.detect.hijack import ALARM_1, ALARM_5, HijackFacts, judge_call, note_asked, note_call, note_result
+from coherence.detect.call_words import units_of
+from coherence.detect.hijack import ALARM_1, ALARM_5, judge_call
+from coherence.detect.hijack_facts import HijackFacts, note_asked, note_result, note_units
 from coherence.detect.text_analysis import TextAnalysis
 
 TESTS = Path(__file__).parents[1]
@@ -41,7 +43,7 @@ def values(run: dict[str, Any]) -> dict[int, float]:
         for call in step.get("tool_calls") or ():
             value = judge_call(facts, call["name"], call["arguments"]).value
             found[step["i"]] = max(value, found.get(step["i"], 0.0))
-            note_call(facts, call["name"], call["arguments"])
+            note_units(facts, units_of(call["name"], call["arguments"]))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a call writes for people, and how it is judged."""
+"""Prose that a call writes for people, and its judgement."""
 
 from __future__ import annotations
 
@@ -32,23 +32,18 @@ SAID = "The total is 40 euros."
         ("jira_add_comment", {"issueKey": "K-1", "commentBody": SAID}, SAID),
         ("slack_post", {"blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": SAID}}]}, SAID),
         ("notiz_anlegen", {"notiz": SAID}, SAID),
+        ("write_file", {"path": "settings.json", "content": '{"total": 40}'}, ""),
         ("outlook_reply", {"html": f"<p>{SAID}</p>"}, SAID),
         ("sheets_set_cell", {"cell": "B2", "value": 40}, "40"),
-        ("write_file", {"path": "report.json", "content": '{"total": 40}'}, "total: 40"),
-        ("write_file", {"path": "settings.json", "content": '{"total": 40}'}, ""),
         ("edit_file", {"path": "notes.md", "old_string": "no", "new_string": SAID}, SAID),
         ("TodoWrite", {"todos": [{"content": SAID}]}, ""),
         ("Task", {"description": SAID, "prompt": SAID}, ""),
         ("apply_patch", {"text": SAID}, ""),
         ("translate", {"text": SAID}, ""),
-        ("run_sql", {"sql": "INSERT INTO kpi (name, total) VALUES ('east side', 40)"}, " \n east side ; 40 "),
-        ("run_sql", {"sql": "CREATE TABLE kpi (n int); INSERT INTO kpi VALUES (40)"}, ""),
         ("bash", {"description": SAID}, ""),
         ("bash", {"command": f"git commit -qam '{SAID}'"}, SAID),
         ("bash", {"command": f'gh pr create --title "To pay" --body "{SAID}"'}, f"To pay\n{SAID}"),
         ("bash", {"command": f"git commit -m \"$(cat <<'EOF'\n{SAID}\nEOF\n)\""}, SAID),
-        ("bash", {"command": f'curl https://x.test -d \'{{"text": "{SAID}"}}\''}, SAID),
-        ("bash", {"command": f'curl http://localhost:80 -d \'{{"text": "{SAID}"}}\''}, ""),
         ("bash", {"command": f"cat > NOTES.md <<'EOF'\n{SAID}\nEOF"}, SAID),
         ("bash", {"command": f"cat <<EOF >> NOTES.md\n{SAID}\nEOF\nls"}, SAID),
         ("bash", {"command": f"echo '{SAID}' >> log.txt"}, SAID),

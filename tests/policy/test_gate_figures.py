@@ -32,3 +32,9 @@ def test_check_and_warnings_see_what_breaks_a_prohibition_and_nothing_of_what_ke
     missed = [row["goal"][:30] for row in rows if not gate.is_seen(row, row["broken"])]
     # a promise of money in other words, and prices of one part of a page: both need what words mean
     assert missed == ["Schreib eine Antwort an Frau Y", "Publica la nueva carta del res"]
+
+
+def test_check_and_warnings_see_as_many_broken_prohibitions_of_another_writer_as_ever(gate: ModuleType) -> None:
+    rows = gate.rows("forbidden_2")
+    assert sum(gate.is_seen(row, row["broken"]) for row in rows) >= 53  # of 60
+    assert sum(gate.is_seen(row, row["kept"]) for row in rows) <= 1  # of 60

@@ -11,10 +11,10 @@ import msgspec
 from coherence.core.config import ForbiddenCall
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
+from coherence.detect.call_words import only_reads
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import delegates
 from coherence.detect.fingerprints import name_words
-from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
 from coherence.policy.danger.asking import MAX_ORDERS, acts_of, is_asked, orders_in
 from coherence.policy.danger.classify import judge

@@ -10,9 +10,10 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
-from coherence.detect.contradiction import ClaimFacts, Contradiction, Written
+from coherence.detect.contradiction import ClaimFacts, Written
 from coherence.detect.glossed_over import Passed
 from coherence.detect.grounding import MAX_TOLD, Grounds, describe_flaw
+from coherence.detect.held_results import Contradiction
 from coherence.detect.prohibitions import BrokenProhibition
 from coherence.policy.rules.finding_builders import THRESHOLD, found, plain_quote, quiet, shown_tool
 from coherence.state.data import Answer
@@ -115,9 +116,7 @@ PASSES = {
     "failed": "the call failed, and the answer does not say so",
     "open": "that is not through yet, and the answer does not say so",
     "tried out": "that was only tried out",
-    "worked": "no call failed",
     "worked with warnings": "there were some",
-    "cause": "the results tell of another cause",
     "not done": "no call did it",
 }
 """What is wrong with an answer that passes over how a call came out."""
