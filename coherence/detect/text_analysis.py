@@ -451,5 +451,5 @@ class TextAnalysis:
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing but spaces."""
+        """True if there is nothing but spaces."""
         return not self.raw or self.raw.isspace()
