@@ -348,11 +348,11 @@ def _shell_paths(command: str) -> list[str]:
     return paths
 
 
-_SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s*(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
+_SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s{0,20}(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
 _IN_SHELL_WAIT = ("sleep", "wait", "watch", "tail -")
 """One of these is in any command that waits: asked first, for that takes a tenth of the time."""
 _STATUS = lazy_regex(
-    r"(?:^|[;&|\n])\s*(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
+    r"(?:^|[;&|\n])\s{0,20}(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
 )
 
 
