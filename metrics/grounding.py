@@ -19,10 +19,9 @@ class Grounding:
     Ids, addresses, paths and quotations weigh 3, dates and names in code 2, numbers, amounts and times 1. A value is
     grounded if it occurs, in any of its forms, in a goal, a message of the user or the system, a memory, a tool's
     result, or the arguments of the agent's own successful calls; a number also if it is rounded from one, or one
-    simple step from two that stand near each other. A right id under another id's title, or in another version,
-    is not grounded. An address that no call opened counts a quarter as ungrounded, a document cited by its id alone
-    although its title is known a fifth, one cited with a title of no source fully. Of a call only ids and addresses
-    are checked. What may have been dropped from memory is left out, see :mod:`coherence.detect.sources`.
+    simple step from two that stand near each other. A right id in another version is not grounded. An address that no
+    call opened counts a quarter as ungrounded. Of a call only ids and addresses are checked. What may have been dropped
+    from memory is left out, see :mod:`coherence.detect.sources`.
 
     Range [0, 1], not inverted: 1 = everything is grounded. ``None`` where there is nothing to check, and for a
     provider that is no monitor's state: it does not tell statements from results (see :func:`compute_grounding`).

@@ -1,14 +1,14 @@
-"""Growth of a search's time with its text: in proportion, not with its square."""
+"""A check that a search takes time in proportion to its text, not to its square."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
 
-SMALL, TIMES = 2_000, 16
+SMALL, TIMES = 1_000, 8
 """Characters of the smaller text, and how many times as many the larger one has."""
 
-LEAST_S = 0.004
+LEAST_S = 0.002
 """A search that is over sooner is quick enough, whatever its growth; timers and pauses reach this much."""
 
 
@@ -29,7 +29,7 @@ def check_growth(ask: Callable[[str], object], pieces: Iterable[str]) -> None:
             long, short = (piece * (size // len(piece)) + end for size in (SMALL * TIMES, SMALL))
             for times in (1, 3):  # a pause of the machine is no growth: what looks like one is timed again
                 whole = spent(ask, long, times)
-                # a square would make it 256 times; 16 ** 1.3 = 37
+                # a square would make it 64 times; 8 ** 1.3 = 15
                 if whole <= LEAST_S or whole < TIMES**1.3 * spent(ask, short, times):
                     break
             else:

@@ -13,7 +13,8 @@ from coherence.core.validation import ends
 from coherence.core.words import may_hold
 from coherence.detect.bloom_filter import BloomWindow
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.text_analysis import TextAnalysis, are_english, english_words, mass, weight
+from coherence.detect.english import are_english, english_words
+from coherence.detect.text_analysis import TextAnalysis, mass, weight
 
 MAX_CHARS = 10_000
 """Characters of a step that are looked at, half from each end."""

@@ -17,14 +17,8 @@ import msgspec
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.text_analysis import (
-    ONLY_ENGLISH,
-    WEIGHTS,
-    english_list,
-    english_words,
-    looks_like_json,
-    weighed_words,
-)
+from coherence.detect.english import ONLY_ENGLISH, WEIGHTS, english_list, english_words, weighed_words
+from coherence.detect.text_features import looks_like_json
 
 if TYPE_CHECKING:
     from coherence.detect.assumption import AssumptionDetector

@@ -1,4 +1,4 @@
-"""What is kept of a tool call and of its result: small digests that tell repeats from progress.
+"""Fingerprints of a tool call and of its result: small digests that tell repeats from progress.
 
 Both sides are kept twice: *exact*, and *masked*, without what changes by itself. In arguments that is only what no
 agent chooses on purpose (UUIDs, timestamps, long hexadecimal ids, the names of temporary places, a display name): two
@@ -45,7 +45,7 @@ went wrong."""
 
 
 class CallTrace(msgspec.Struct, frozen=True):
-    """What is kept of a call."""
+    """Fingerprint of a call."""
 
     exact: bytes
     """Digest (8 bytes) of tool and arguments; the order of keys does not matter."""
@@ -65,7 +65,7 @@ class CallTrace(msgspec.Struct, frozen=True):
 
 
 class ResultTrace(msgspec.Struct, frozen=True):
-    """What is kept of a result."""
+    """Fingerprint of a result."""
 
     exact: bytes
     """Digest (8 bytes) of the text and of whether it was an error."""
@@ -108,7 +108,7 @@ def trace_call(tool: str, arguments: bytes) -> CallTrace:
     except (ValueError, RecursionError):
         value = raw.decode("utf-8", "replace")
         canonical = raw
-    words = _words_of(tool)
+    words = name_words(tool)
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {}
     command = command_of(words, value)
     access = _access_of(words, fields, command)
@@ -246,7 +246,6 @@ PAGES = word_set(
 """Arguments that choose a part of one whole."""
 
 
-_NAME_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
 MAX_NAME = 200
 """Characters of a tool's name that are read."""
 
@@ -260,12 +259,7 @@ def name_words(tool: str) -> tuple[str, ...]:
     >>> name_words("mcp__crm__setPrice")
     ('mcp', 'crm', 'set', 'price')
     """
-    return tuple(word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME]))
-
-
-@lru_cache(maxsize=512)
-def _words_of(tool: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(tool[:200]))
+    return tuple(word.lower() for word in _WORD.findall(tool[:MAX_NAME]))
 
 
 def _is_display(key: str, words: tuple[str, ...]) -> bool:
@@ -297,7 +291,7 @@ def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str |
         return "shell"
     verb = fields.get("command", fields.get("action"))
     if isinstance(verb, str) and len(verb) <= 40:  # one tool for all, with the deed as an argument
-        words = tuple(_words_of(verb)) + words
+        words = tuple(name_words(verb)) + words
         if words[:1] and words[0] in READS:
             return "read"
     names_file = not FILES.isdisjoint(words) or any(key in fields for key in PATHS)
@@ -311,7 +305,6 @@ def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str |
 
 
 _PATCHED = lazy_regex(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]*)", re.MULTILINE)
-_STEPS = lazy_regex(r"&&|\|\||[;|\n]")
 _INTO = lazy_regex(r"(?<![0-9&<>])>>?\s*([^\s<>&|;\"']+)")
 _READERS = word_set("cat head tail less more sed grep tee nl wc")
 
@@ -344,7 +337,7 @@ def _without_document(command: str) -> str:
 def _shell_paths(command: str) -> list[str]:
     command = _without_document(command)
     paths = []
-    for step in _STEPS.split(command)[:16]:
+    for step in STEPS.split(command)[:16]:
         paths += _INTO.findall(step)
         words = [word.strip("'\"") for word in _INTO.sub(" ", step).split()[:16]]
         if words and words[0] in _READERS:
@@ -355,11 +348,11 @@ def _shell_paths(command: str) -> list[str]:
     return paths
 
 
-_SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s*(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
+_SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s{0,20}(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
 _IN_SHELL_WAIT = ("sleep", "wait", "watch", "tail -")
 """One of these is in any command that waits: asked first, for that takes a tenth of the time."""
 _STATUS = lazy_regex(
-    r"(?:^|[;&|\n])\s*(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
+    r"(?:^|[;&|\n])\s{0,20}(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
 )
 
 
@@ -372,7 +365,7 @@ def _waits(words: tuple[str, ...], fields: Mapping[str, Any], command: str | Non
     if words[:1] == ("check",) or not WAITS.isdisjoint(words):
         return True
     verb = fields.get("command", fields.get("action"))
-    return isinstance(verb, str) and (not verb.strip() or not WAITS.isdisjoint(_words_of(verb[:40])))
+    return isinstance(verb, str) and (not verb.strip() or not WAITS.isdisjoint(name_words(verb[:40])))
 
 
 _SHELL_PAGE = lazy_regex(r"\b(sed -n\s+['\"]?)[0-9]+,[0-9]+p|\b((?:head|tail)\s+(?:-n\s*|-c\s*|-)?\+?)[0-9]+")

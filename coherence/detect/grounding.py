@@ -4,42 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim, number_of, one_line
-from coherence.core.validation import ends
+from coherence.detect.answer_text import stated_text
 from coherence.detect.arithmetic import has_degrees, is_converted, rounded
-from coherence.detect.extractors import (
-    AROUND,
-    LEAST_TITLE,
-    STOP,
-    Title,
-    extract,
-    is_document,
-    name_of,
-    numbers,
-    row,
-    title_of,
-)
+from coherence.detect.extractors import extract, numbers, row
 from coherence.detect.number_words import measures
 from coherence.detect.reckoned import Reckoning
 from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
-from coherence.detect.values import digest, fold, words
+from coherence.detect.values import words
 from coherence.detect.workings import gives, workings
-
-SAME_TITLE = 0.5
-"""Share of a title's words that stand beside the id where it is the right one."""
-
-OTHER_TITLE = 0.75
-"""Share of a title's words beside another id from which it is that one's title."""
-
-KNOWN_TITLE = 0.5
-"""Share of a title's neighbouring words that stood so in a source where a source has it."""
 
 LIKE_NAME = 0.8
 """Share of the characters of two names in code from which one may be meant for the other."""
@@ -51,6 +30,8 @@ MAX_VERSIONS = 100
 """Versions of an id that are told apart."""
 
 _VERSION = lazy_regex(r"(.*\d)v\d{1,3}\Z", re.S)
+_DOCUMENT = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
+"""The id of a paper."""
 
 
 def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
@@ -104,86 +85,10 @@ def opened(given: Given, claim: Claim) -> bool:
 
     A list of results names an address; only a successful call that names it opens it.
     """
-    if claim.kind != "url" and not is_document(claim):
+    if claim.kind != "url" and (claim.kind != "id" or _DOCUMENT.match(claim.forms[0]) is None):
         return True
     return any(form_key(form) in given.opened for form in (*claim.forms, *claim.also))
 
-
-def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | None:
-    """Return the id that a stated title belongs to, and its event, if it is not the one it is stated with."""
-    if claim.kind not in ("id", "url") or len(given.records) < 2 or _VERSION_FORM.fullmatch(claim.forms[0]):
-        return None
-    own = _record(given, claim)
-    wanted = [each for word in dict.fromkeys(title.words) if (each := digest(word)) in given.pairs]
-    if own is None or len(wanted) < LEAST_TITLE:
-        return None
-    share = sum(word in own for word in wanted) / len(wanted)
-    if share >= SAME_TITLE:
-        return None
-    mine = {form_key(form) for form in (*claim.forms, *claim.also)}
-    for key, beside in given.records.items():
-        other = sum(word in beside for word in wanted) / len(wanted)
-        if key not in mine and other >= OTHER_TITLE and beside != own and _are_alike(key, claim.forms[0]):
-            return as_written(given, key), given.values.get(key, 0)
-    return None
-
-
-def _are_alike(one: str, other: str) -> bool:
-    """Tell whether two forms may name things of one kind: addresses and papers, or ids of the same letters."""
-    if one.startswith("url:") or other.startswith("url:"):
-        return all(form.startswith("url:") or _PAPER_FORM.fullmatch(form) is not None for form in (one, other))
-    first, second = ("".join(char for char in form if not char.isdigit()) for form in (one, other))
-    digits = abs((len(one) - len(first)) - (len(other) - len(second)))
-    return first == second or (len(first) == len(second) <= FEW_SIGNS and digits <= 1)
-
-
-FEW_SIGNS = 7
-"""Characters of a form, ``id:`` included, that are no digits, up to which others may stand there in its like."""
-
-_VERSION_FORM = lazy_regex(r"id:v?\d{1,3}(?:\.\d{1,5}){2,3}")
-"""A version: each of them stands beside the name of the same thing."""
-_PAPER_FORM = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)", re.S)
-
-
-def other_name(given: Given, claim: Claim, name: str) -> tuple[str, int] | None:
-    """Return the one id that a single word stands beside, and its event, if it is not the one it is stated with."""
-    own, word = _record(given, claim), digest(name)
-    if not name or own is None or word in own:
-        return None
-    mine = {form_key(form) for form in (*claim.forms, *claim.also)}
-    found = [key for key, beside in given.records.items() if word in beside and key not in mine]
-    if not found or any(given.records[key] != given.records[found[0]] for key in found):
-        return None
-    return as_written(given, found[0]), given.values.get(found[0], 0)
-
-
-def invented_title(given: Given, claim: Claim, title: Title) -> bool:
-    """Tell whether a document is cited with a title that no source has although one names the document."""
-    own = _record(given, claim) or []
-    said = list(dict.fromkeys(title.words))
-    if given.lost_words or not is_document(claim) or not title.named or min(len(own), len(said)) < LEAST_TITLE:
-        return False
-    return not any(digest(word) in own for word in said) and known_words(given, said) < KNOWN_TITLE
-
-
-def _record(given: Given, claim: Claim) -> list[int] | None:
-    return next((given.records[key] for form in claim.forms if (key := form_key(form)) in given.records), None)
-
-
-def untitled(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a document is cited by its id alone, no word of its title near, although the sources name it."""
-    own = _record(given, claim) or []
-    if not is_document(claim) or len(own) < LEAST_TITLE:
-        return False
-    near = text[max(0, claim.start - AROUND) : claim.start + AROUND]
-    return not any(digest(word) in own for word in words(near) if word not in STOP and word.isalpha())
-
-
-MAX_ANSWER = 20_000
-"""Characters of an answer that are judged, half from each end."""
-
-WRAPPED_WORDS = 12
-"""Words from which a text within JSON is a message that is wrapped in it."""
 
 MAX_JUDGED = 300
 """Values of one answer that are judged; further ones count as unknown."""
@@ -210,8 +115,8 @@ WEIGHTS = {
 WORDLIKE = 1.0
 """How much an id counts that is made of a word in small letters and a few digits, such as ``500-piece``."""
 
-FAINT = {"unopened": 0.25, "untitled": 0.2}
-"""Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
+UNOPENED = 0.25
+"""How much of an address counts as ungrounded that did come in but was never opened."""
 
 UNATTRIBUTED = 1 / 3
 """How much of a quotation counts where nobody is said to have said it: it may be a wording."""
@@ -253,12 +158,6 @@ _EXAMPLE = lazy_regex(
     r"|(?<=\.))[^.!?\n]{0,30}\Z",
     re.I,
 )
-_SAMPLE = lazy_regex(
-    r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|z\.? ?b\.?|(?:zum )?beispiel|par exemple|por ejemplo"
-    r"|p\.? ?ej\.?|ad esempio)(?:\b|(?<=\.))[^.!?\n]{0,12}\Z",
-    re.I,
-)
-"""What stands before an example."""
 _FORMAT = lazy_regex(
     r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"
     r"|[YMDHhmsdy]{2,4}[-/.:][YMDHhmsdy]{2,4})\b"
@@ -268,9 +167,6 @@ _STANDARD = lazy_regex(r"(?:rfc|iso|pep|din|ieee|utc|gmt)[ -]?[+-]?\d", re.I)
 """Beginning of the name of a standard, or of a time zone."""
 _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
 """Digits of an id that stands for any."""
-_DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
-_SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
-_BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _BASES = frozenset([1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0])
 _BASE_AMOUNT = lazy_regex(r"10{0,5}(?![\d.,])")
 _PER = lazy_regex(r"(?:/|\b(?:per|pro|je|por|par|sur|cada|every|ogni|aux))\s?\Z", re.I)
@@ -288,14 +184,8 @@ _NUMBERED = lazy_regex(
     re.I,
 )
 """What stands before the number of one thing."""
-_FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
-_DATA_TAGS = frozenset(["", "text", "txt", "json", "csv", "md", "markdown", "yaml", "output", "console"])
-_COMMAND = lazy_regex(
-    r"^\s{0,9}(?:[$>] |(?:cd|ls|cat|sed|grep|git|pip|npm|python3?|pytest|docker|curl|make|rm|cp|mv|find) )", re.M
-)
 _ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = lazy_regex(r",\d{3}")
-_THINKING = lazy_regex("<(?:think|thinking|scratchpad|function-thoughts)>")
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -306,10 +196,9 @@ class Flaw(msgspec.Struct, frozen=True):
     text: str
     """As stated, at most 80 characters."""
     flaw: str
-    """``absent``, ``altered`` (something like it came in), ``version``, ``title`` (it stands under that of another),
-    ``invented title`` (it stands under one that no source has), ``row`` (a record of a result has it, another one what
-    it is stated with), ``count`` (another number of records is so), ``sum`` (written
-    out, it makes another), ``unopened`` or ``untitled``."""
+    """``absent``, ``altered`` (something like it came in), ``version``, ``row`` (a record of a result has it, another
+    one what it is stated with), ``count`` (another number of records is so), ``sum``
+    (written out, it makes another) or ``unopened``."""
     near: str = ""
     """What the sources have instead."""
     seq: int = 0
@@ -317,7 +206,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 class Grounds(msgspec.Struct, frozen=True):
-    """How far a text is grounded."""
+    """A measure of how far a text is grounded."""
 
     value: float | None
     """In [0, 1], 1 = all of it; ``None`` = there is nothing to check, or most of it is unknown."""
@@ -336,8 +225,8 @@ class Grounds(msgspec.Struct, frozen=True):
 
     @property
     def grave(self) -> tuple[Flaw, ...]:
-        """The flaws of values that did not come in so; not what was merely not opened, or cited without its title."""
-        return tuple(flaw for flaw in self.flaws if flaw.flaw not in FAINT)
+        """The flaws of values that did not come in so; not what was merely not opened."""
+        return tuple(flaw for flaw in self.flaws if flaw.flaw != "unopened")
 
 
 def judge(
@@ -366,7 +255,7 @@ def judge(
     more : iterable of Flaw
         What else is wrong with it; each counts as a number does.
     """
-    text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
+    text = stated_text(text)
     return judge_claims(given, text, stated_in(given, text, extractors), looked_up=looked_up, seq=seq, more=more)
 
 
@@ -377,64 +266,6 @@ def stated_in(given: Given, text: str, extractors: Sequence[Extractor]) -> Seque
         spelt = [claim for claim in measures(text) if known_words(given, words(claim.text)) < 1.0]
         claims = sorted((*claims, *spelt), key=lambda claim: claim.start) if spelt else claims
     return claims
-
-
-def without_thinking(text: str) -> str:
-    """Return a text without what the agent says to itself between tags such as ``<thinking>``."""
-    parts, begin, open_ended = [], 0, set()
-    while (tag := _THINKING.search(text, begin)) is not None:
-        closing = f"</{tag[0][1:]}"
-        end = text.find(closing, tag.end()) if closing not in open_ended else -1
-        if end < 0:  # a lone tag says nothing of what follows
-            open_ended.add(closing)
-            parts.append(text[begin : tag.end()])
-            begin = tag.end()
-            continue
-        parts += [text[begin : tag.start()], " "]
-        begin = end + len(closing)
-    return "".join((*parts, text[begin:]))
-
-
-def unwrapped(text: str) -> str:
-    r"""Return the texts within an answer that is JSON, one a paragraph; else the answer.
-
-    Examples
-    --------
-    >>> unwrapped('{"response": "Yes, it does.\\\\nIt costs 5 euros in each of our shops in the town.", "done": true}')
-    'Yes, it does.\\nIt costs 5 euros in each of our shops in the town.'
-    >>> unwrapped('{"id": 7, "title": "A map"}')
-    '{"id": 7, "title": "A map"}'
-    """
-    plain = text.strip()
-    if plain[:1] + plain[-1:] not in ("{}", "[]") or len(plain) > MAX_ANSWER:
-        return text.replace("\\n", "\n") if "\\n" in text else text
-    try:
-        waiting: list[Any] = [msgspec.json.decode(plain)]
-    except (ValueError, RecursionError):
-        return text
-    found: list[str] = []
-    while waiting and len(found) < MAX_JUDGED:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += [f"{key}: {each}" if type(each) in (int, float) else each for key, each in item.items()][::-1]
-        elif isinstance(item, list):
-            waiting += item[::-1]
-        elif isinstance(item, int | float | str) and not isinstance(item, bool):
-            found.append(str(item))
-    wraps = any(len(each.split(None, WRAPPED_WORDS)) > WRAPPED_WORDS for each in found)
-    return "\n".join(found) if wraps else text
-
-
-def without_commands(text: str) -> str:
-    """Return a text without blocks of code: what is to be run states nothing; blocks of data stay."""
-    if "```" not in text:
-        return text
-    parts, begin = [], 0
-    for block in _FENCE.finditer(text):
-        if block["tag"].lower() not in _DATA_TAGS or _COMMAND.search(block["body"]) is not None:
-            parts += [text[begin : block.start()], "\n"]
-            begin = block.end()
-    return "".join((*parts, text[begin:]))
 
 
 def judge_claims(
@@ -449,7 +280,7 @@ def judge_claims(
 ) -> Grounds:
     """Return how far the claims that were found in a folded text are grounded, see :func:`judge`.
 
-    With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
+    With ``cited=False`` nobody has to have opened an address: a call is what opens it.
     """
     total = lost = 0.0
     wordings = 0
@@ -466,7 +297,7 @@ def judge_claims(
     while waiting:  # a total may be used further, also one that is stated before its parts
         known = len(plain)
         for at, claim in waiting:
-            flaw = _flaw(given, text, claim, claims, plain, reckoning, cited=cited)
+            flaw = _flaw(given, text, claim, plain, reckoning, cited=cited)
             if flaw is not None and any(gives(each, claim) for each in worked):
                 flaw = None
             place = next((each for each in wrong if claim.start <= each < claim.start + len(claim.text)), -1)
@@ -491,7 +322,7 @@ def judge_claims(
             continue
         total += weight
         if flaw is not None and weight:
-            share = weight * FAINT.get(flaw.flaw, 1.0)
+            share = weight * (UNOPENED if flaw.flaw == "unopened" else 1.0)
             lost += share
             flaws.append((share, claim, flaw))
     further = list(more)
@@ -553,8 +384,7 @@ def _is_exact(text: str, claim: Claim) -> bool:
 
 def _is_sample(text: str, claim: Claim) -> bool:
     """Tell whether a value shows only how one is written: a format stands near, and it is called an example."""
-    begin = max(0, claim.start - 60)
-    if _SAMPLE.search(text, begin, claim.start) is None:
+    if _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is None:
         return False
     return _FORMAT.search(text, max(0, claim.start - 160), claim.start) is not None
 
@@ -602,20 +432,6 @@ def _is_known_id(given: Given, claim: Claim) -> bool:
     )
 
 
-def _is_joined(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a number is part of what a source writes in one: an ISBN, ``240x230``, ``263G``."""
-    begin = max(0, claim.start - 20)
-    for chain in _DIGIT_CHAIN.finditer(text, begin, min(len(text), claim.start + 24)):
-        if chain.start() <= claim.start < chain.end():
-            joined = "".join(char for char in chain[0].lower() if char.isalnum())
-            return len(joined) >= 8 and known_words(given, [joined]) == 1.0
-    for sizes in _SIZES.finditer(text, begin, min(len(text), claim.start + 24)):
-        if sizes.start() <= claim.start < sizes.end():
-            return known_words(given, [sizes[0].lower().replace(" ", "").replace("×", "x")]) == 1.0
-    short = _BYTES.fullmatch(claim.text)
-    return short is not None and known_words(given, [f"{short[1]}{short[2].lower()}"]) == 1.0
-
-
 def _is_age(given: Given, claim: Claim) -> bool:
     """Tell whether a whole number is the years between two days that were given."""
     if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
@@ -628,65 +444,47 @@ LEAST_AGE, MOST_AGE = 13, 110
 
 
 def _flaw(
-    given: Given,
-    text: str,
-    claim: Claim,
-    claims: Sequence[Claim],
-    plain: Sequence[Claim],
-    reckoning: Reckoning,
-    *,
-    cited: bool,
+    given: Given, text: str, claim: Claim, plain: Sequence[Claim], reckoning: Reckoning, *, cited: bool
 ) -> Flaw | None:
     """Return what is wrong with a claim, ``None`` if it is grounded."""
+    if claim.kind in WORDED:
+        return None if _has_words(given, claim) else _made(claim, "absent")
+    if lookup(given, claim.forms) is not None:
+        return None if not cited or opened(given, claim) else _made(claim, "unopened")
+    if _is_grounded(given, text, claim, plain, reckoning):
+        return None
+    found = other_version(given, claim)
+    return _made(claim, "version", found) if found is not None else _made(claim, "absent")
+
+
+def _has_words(given: Given, claim: Claim) -> bool:
+    """Tell whether the sources have the words of a quotation, a name in code or a name."""
     if claim.kind == "quote":
         parts = [words(part) for part in _ELLIPSIS.split(claim.text)]
-        known = min((known_words(given, part) for part in parts if part), default=1.0)
-        return None if known >= QUOTED else _made(claim, "absent")
+        return min((known_words(given, part) for part in parts if part), default=1.0) >= QUOTED
     if claim.kind == "function":
-        return None if all(known_words(given, [part]) for part in words(claim.text)) else _made(claim, "absent")
-    if claim.kind == "name":
-        return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
-    if lookup(given, claim.forms) is None:
-        if (
-            claim.value in SMALL
-            and claim.kind == "number"
-            and claim.grain == 1.0
-            and not is_converted(given, text, claim)
-        ):
-            return None if any(each.value == claim.value for each in given.numbers) else _made(claim, "absent")
-        if claim.value is not None and rounded(given, text, claim):
-            return None
-        if claim.kind in ("number", "amount") and _is_row(given, claim):
-            return None
-        if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
-            return None
-        if claim.kind == "id" and _is_known_id(given, claim):
-            return None
-        if claim.kind in ("number", "amount") and (
-            _is_joined(given, text, claim) or is_converted(given, text, claim) or _is_age(given, claim)
-        ):
-            return None
-        tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
-        if tried and (claim.kind in _PLAIN or _ADMITS.search(text) is not None):
-            return None
-        if is_restated(given, text, claim, plain):
-            return None
-        if reckoning.follows(text, claim, plain):
-            return None
-        found = other_version(given, claim)
-        return _made(claim, "version", found) if found is not None else _made(claim, "absent")
-    if not cited:
-        return None
-    if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
-        title = title_of(text, claim, claims)
-        found = other_title(given, claim, title) or other_name(given, claim, name_of(text, claim))
-        if found is not None:
-            return _made(claim, "title", found)
-        if invented_title(given, claim, title):
-            return _made(claim, "invented title")
-    if not opened(given, claim):
-        return _made(claim, "unopened")
-    return _made(claim, "untitled") if untitled(given, text, claim) else None
+        return all(known_words(given, [part]) for part in words(claim.text))
+    return known_words(given, words(claim.text)) == 1.0
+
+
+def _is_grounded(given: Given, text: str, claim: Claim, plain: Sequence[Claim], reckoning: Reckoning) -> bool:
+    """Tell whether a value that nothing has as it stands is a given one in another form, or follows from given ones."""
+    is_number = claim.kind in ("number", "amount")
+    converted = is_number and is_converted(given, text, claim)
+    if claim.value in SMALL and claim.kind == "number" and claim.grain == 1.0 and not converted:
+        return any(each.value == claim.value for each in given.numbers)
+    if converted or (claim.value is not None and rounded(given, text, claim)):
+        return True
+    if is_number and (_is_row(given, claim) or _is_age(given, claim)):
+        return True
+    if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
+        return True
+    if claim.kind == "id" and _is_known_id(given, claim):
+        return True
+    tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
+    if tried and (claim.kind in _PLAIN or _ADMITS.search(text) is not None):
+        return True
+    return is_restated(given, text, claim, plain) or reckoning.follows(text, claim, plain)
 
 
 def _has_number(text: str, claim: Claim) -> bool:
@@ -752,10 +550,6 @@ def describe_flaw(flaw: Flaw) -> str:
     match flaw.flaw:
         case "version" | "altered":
             return f"the sources have {_plain(flaw.near)}{where}"
-        case "title":
-            return f"stands under the title of {_plain(flaw.near)}{where}"
-        case "invented title":
-            return "stands under a title that the sources do not have"
         case "row":
             return f"stands beside what another record of the result has: {_plain(flaw.near)}{where}"
         case "count":
@@ -764,8 +558,6 @@ def describe_flaw(flaw: Flaw) -> str:
             return f"is not what the sum makes: {_plain(flaw.near)}"
         case "unopened":
             return "is cited, but no call opened it"
-        case "untitled":
-            return "is cited without the title that the sources have"
         case _:
             return "occurs in nothing that the agent was given"
 

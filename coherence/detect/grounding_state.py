@@ -14,10 +14,11 @@ from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
+from coherence.detect.answer_text import unwrapped
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.extractors import BUILT_IN, Informed, extract_some, numbers, quotes
 from coherence.detect.fingerprints import WRITES, name_words
-from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, stated_in, unwrapped
+from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, stated_in
 from coherence.detect.languages import differ
 from coherence.detect.misplaced import misplaced
 from coherence.detect.records import Kept, keep_result
@@ -123,7 +124,7 @@ class GroundingAccount(msgspec.Struct):
 
     @property
     def newest(self) -> Grounds | None:
-        """What the agent stated last: its newest message, or the call after it."""
+        """The newest statement of the agent: its newest message, or the call after it."""
         return self.call or self.answer
 
     def waits(self, seq: int) -> bool:

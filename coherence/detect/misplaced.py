@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -35,7 +34,6 @@ _JOINT = lazy_regex(
     r"|,?\s(?:and|but|while|und|aber|et|y|pero|e|en)\s(?!\d)|,\s(?:after|before|nachdem|bevor|then|dann|with|mit|avec|con|com|met)\s",
     re.IGNORECASE,
 )
-_PRONOUN = lazy_regex(r"\W{0,3}(?:it|its|he|his|she|her|they|their|this|that|these|those)\b", re.IGNORECASE)
 _COMPARES = word_set(
     "than instead not no neither nor other another versus vs from between until unlike except besides without rather "
     "same ahead earlier later both all each with nicht statt kein "
@@ -58,7 +56,6 @@ _BAD = word_set(
     "timeout fehler fehlgeschlagen échec erreur fallo"
 )
 _WORD = lazy_regex(r"[\w'-]{1,60}")
-_CODED = lazy_regex(r"\b([A-Z]{1,5}[-_ ]?)\d{1,6}\b")
 _YEAR = lazy_regex(r"(?:19|20)\d\d")
 
 SHORT_ANSWER = 200
@@ -120,8 +117,6 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
                 break
             rest = [marks for seq, marks in others if seq != group.seq] if mixable else []
             near = _mixed(group, said, asked, rest, short=short) if mixable else None
-            if near is None and mixable:
-                near = _of_unknown(group, said, asked, others)
             if near is not None:
                 yield Misplaced(said.text.strip(), "row", near, group.seq)
                 break
@@ -129,12 +124,10 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
 
 def _parts(answer: str) -> Iterator[_Said]:
     """Yield sentences, and their parts where one speaks of several things."""
-    last: frozenset[str] = frozenset()
     for sentence in _SENTENCE.split(answer):
         if not sentence or not any(map(str.isalnum, sentence)):
             continue
-        before = last if _PRONOUN.match(sentence) is not None else frozenset()
-        last = marks_of(sentence)
+        before: frozenset[str] = frozenset()
         for part in _JOINT.split(sentence):
             marks = _plain_marks(part)
             yield _Said(part, marks, tokens(" ".join(_CAPITAL.findall(part))), before)
@@ -171,7 +164,7 @@ def _mixed(
                 if _is_value(mark, unit, said):
                     found.setdefault(unit.kind, {}).setdefault(mark, set()).update(unit.marks)
     if found and group.built == "fields" and _lists(group, said.marks):
-        return None  # which belongs to which is told by its order
+        return None  # their order tells which belongs to which
     for kind, marks in found.items():
         for mark, beside in marks.items():
             # a bare number of a text may count anything that was spoken of before
@@ -199,26 +192,6 @@ class _Scope:
         self.words = {word: group.where[word] for word in marks & group.where.keys() if _tells(word)}
         self._group = group
         self._open: dict[str, frozenset[int]] = {}
-        self._fields: frozenset[str] | None = None
-
-    def fields(self) -> frozenset[str]:
-        """Return the fields that are named, each by a word that no other field has."""
-        if self._fields is None:
-            parts = {unit.kind: tokens(unit.kind) for unit in self._group.records[0].units[1:]}
-            number = Counter(part for found in parts.values() for part in found)
-            self._fields = frozenset(
-                kind
-                for kind, found in parts.items()
-                if any(
-                    number[part] == 1 and part not in self._group.where and self._says(part)
-                    for part in found
-                    if len(part) >= LEAST_WORD - 1
-                )
-            )
-        return self._fields
-
-    def _says(self, part: str) -> bool:
-        return part in self.marks or (len(part) >= LEAST_WORD and any(mark.startswith(part) for mark in self.marks))
 
     def having(self, kind: str) -> frozenset[int]:
         """Return the records that have a value of a kind of which nothing is said."""
@@ -268,68 +241,14 @@ def _pointed(
                 found.setdefault(next(iter(holders)), set()).add(word)
         if found:
             at = next(iter(found))
-            if len(found) == 1 and at in owners and group.built == "fields":
-                return (at, frozenset(found[at])) if _other_field(group, at, kind, scopes) else (-1, frozenset())
             if len(found) == 1 and at not in owners and _suffices(found[at], group, at, scope):
                 return at, frozenset(found[at])
             break
     return -1, frozenset()
 
 
-def _other_field(group: Group, at: int, kind: str, scopes: Sequence[_Scope]) -> bool:
-    """Tell whether the words around a value name another field of its record, of which they do not say the value."""
-    said = next((found for scope in scopes if (found := scope.fields())), frozenset())
-    if kind in said or len(said) != 1:
-        return False
-    own = {unit.kind: unit for unit in group.records[at].units}
-    wanted = own.get(next(iter(said)))
-    return (
-        wanted is not None
-        and kind in own
-        and bool(wanted.marks)
-        and wanted.marks.isdisjoint(scopes[-1].marks)
-        and _shape(wanted.marks) == _shape(own[kind].marks) != _shape(frozenset("a"))
-        and "id" not in tokens(wanted.kind)
-    )
-
-
-def _shape(marks: frozenset[str]) -> frozenset[str]:
-    """Return how values are written: numbers, days, times or words."""
-    return frozenset(mark[:2] if mark[1:2] == ":" else "9" if mark[0].isdigit() else "a" for mark in marks)
-
-
-def _of_unknown(
-    group: Group, said: _Said, asked: Container[int], others: Sequence[tuple[int, frozenset[str]]]
-) -> str | None:
-    """Return the record whose words are said of a code that was asked for and that no result has, though it has others.
-
-    A manual that has E-24 and E-25 says nothing of E-47.
-    """
-    for code in islice(_CODED.finditer(said.text), MAX_VALUES):
-        marks = frozenset(mark for mark in marks_of(code[0]) if mark[0].isdigit() or is_name(mark))
-        if not marks or not all(digest(mark) in asked for mark in marks) or any(marks <= had for _, had in others):
-            continue
-        like = sum(
-            _CODED.match(record.text) is not None and record.text.startswith(code[1]) for record in group.records
-        )
-        if like < LEAST_ALIKE:
-            continue
-        found: dict[int, int] = {}
-        for mark in said.marks:
-            having = group.where.get(mark, frozenset())
-            if len(having) == 1 and len(mark) >= LEAST_WORD:
-                found[next(iter(having))] = found.get(next(iter(having)), 0) + 1
-        at, number = max(found.items(), key=lambda each: each[1], default=(0, 0))
-        if number > 1:
-            return group.records[at].text
-    return None
-
-
 SHORT_RECORD = 12
 """Marks of a line of which two words are enough to tell which it is."""
-
-LEAST_ALIKE = 2
-"""Records whose codes are built like the one that was asked for."""
 
 
 def _suffices(words: set[str], group: Group, at: int, scope: _Scope) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -28,14 +25,8 @@ COMMON = 3.0
 TELLING = 2.0
 """Mean rarity of its n-grams below which a word tells nothing: "and", "was"."""
 
-SHORT = 600
-"""Characters up to which a text is put together from its words' n-grams, which are remembered."""
-
 FEW = 40
-"""Characters of new words up to which arrays do not pay."""
-
-MAX_KNOWN = 10_000
-"""Words whose n-grams are remembered."""
+"""Characters of a text whose bag is remembered: the words of one task come again and again."""
 
 _Codes = npt.NDArray[np.uint32]
 
@@ -43,7 +34,6 @@ _BUCKETS = 1 << 16
 _SPACE = 32
 _LONE = np.uint32(0x9E3779B1)  # 2**32 over the golden ratio, the multiplier of Knuth's multiplicative hashing
 _MIX = np.uint32(0x85EBCA6B)
-_ALL = 0xFFFFFFFF
 
 _ASCII = bytes(ord(chr(code).lower()) if chr(code).isalnum() else _SPACE for code in range(128)) + b" " * 128
 _MARKS = (
@@ -52,9 +42,6 @@ _MARKS = (
 )
 """Combining marks that belong to words but are not in the class of word characters: Hebrew to Lao."""
 _BETWEEN_WORDS = lazy_regex(rf"[^\w{_MARKS}]+")
-
-
-_KNOWN: dict[str, tuple[int, ...]] = {}
 
 
 class Bag(NamedTuple):
@@ -100,54 +87,16 @@ def bag(text: str) -> Bag:
     >>> bag("the").mass < 1 < bag("cat").mass < bag("telemetry").mass
     True
     """
+    return _bag_of_words(text) if len(text) <= FEW else _bag(text)
+
+
+def _bag(text: str) -> Bag:
     folded = f" {fold(text)} "
-    if len(folded) > SHORT:
-        ordered = np.sort(hashed_grams(folded)[0], kind="stable")  # a radix sort, where np.unique sorts by comparing
-        distinct = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
-        return Bag(folded, set(distinct.tolist()), float(_rarity()[distinct].sum(dtype=np.float64)))
-    grams = set[int]().union(*_grams_of_all(dict.fromkeys(folded.split())))
-    return Bag(folded, grams, _mass(grams))
+    distinct = np.unique(hashed_grams(folded)[0])
+    return Bag(folded, set(distinct.tolist()), float(_rarity()[distinct].sum(dtype=np.float64)))
 
 
-def _mass(grams: set[int]) -> float:
-    """Return the sum of the rarities; they are multiples of 1/16, so that their order does not matter."""
-    return sum(map(_rarities().__getitem__, grams), 0.0)
-
-
-def _grams_of(word: str) -> tuple[int, ...]:
-    """Do what :func:`hashed_grams` does, for one word of ASCII characters: quicker, where there are few."""
-    codes = [_SPACE, *word.encode(), _SPACE]
-    if len(word) < 2:
-        mixed = [codes[1] * int(_MIX) & _ALL]
-    else:
-        pair = [(first * int(_LONE) + second) & _ALL for first, second in pairwise(codes)]
-        mixed = [(first * int(_MIX) + second) & _ALL for first, second in zip(pair, pair[2:], strict=False)]
-    return tuple(((code ^ code >> 15) * int(_MIX) & _ALL) >> 16 for code in mixed)
-
-
-def _grams_of_all(words: Iterable[str]) -> list[tuple[int, ...]]:
-    """Return the n-grams of words; they are remembered, because those of ordinary texts come again and again."""
-    known = {word: _KNOWN.get(word) for word in words}
-    new = [word for word, grams in known.items() if grams is None]
-    if new:
-        made = _learn(new)
-        if len(_KNOWN) + len(made) > MAX_KNOWN:
-            _KNOWN.clear()
-        _KNOWN.update(made)
-        known.update(made)
-    return [grams for grams in known.values() if grams is not None]
-
-
-def _learn(words: list[str]) -> dict[str, tuple[int, ...]]:
-    if sum(map(len, words)) <= FEW and all(map(str.isascii, words)):
-        return {word: _grams_of(word) for word in words}
-    text = f" {' '.join(words)} "
-    hashes, at = hashed_grams(text)
-    starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])]) + 1
-    found: list[list[int]] = [[] for _ in words]
-    for gram, word in zip(hashes.tolist(), (starts.searchsorted(at, "right") - 1).tolist(), strict=True):
-        found[word].append(gram)
-    return dict(zip(words, map(tuple, found), strict=True))
+_bag_of_words = lru_cache(maxsize=4_096)(_bag)
 
 
 def shares(first: Bag, second: Bag) -> tuple[float, float]:
@@ -163,7 +112,8 @@ def shares(first: Bag, second: Bag) -> tuple[float, float]:
     """
     if first.mass <= 0 or second.mass <= 0:
         return 0.0, 0.0
-    shared = _mass(first.grams & second.grams)
+    # The rarities are multiples of 1/16, so that their order does not matter.
+    shared = sum(map(_rarities().__getitem__, first.grams & second.grams), 0.0)
     return shared / first.mass, shared / second.mass
 
 
@@ -178,28 +128,9 @@ def unshared_words(text: Bag, other: Bag, most: int = 6) -> tuple[str, ...]:
     >>> unshared_words(bag("I added telemetry to the login page"), bag("Fix the login page"), most=1)
     ('telemetry',)
     """
-    weigh = _weigh_short if len(text.folded) <= SHORT else _weigh_long
-    heaviest = sorted(weigh(text, other), key=lambda pair: -pair[1])[: 20 * most]
-    return tuple(dict.fromkeys(word[:40] for word, _ in heaviest))[:most]
-
-
-def _weigh_short(text: Bag, other: Bag) -> list[tuple[str, float]]:
-    """Return the telling words with their weights, in order."""
-    rarities, found = _rarities(), []
-    words = dict.fromkeys(text.folded.split())
-    for word, grams in zip(words, _grams_of_all(words), strict=True):
-        whole = sum(rarities[gram] for gram in grams)
-        lacking = sum(rarities[gram] for gram in grams if gram not in other.grams)
-        if lacking > whole / 2 and lacking >= TELLING * len(grams):
-            found.append((word, lacking / math.sqrt(len(grams))))
-    return found
-
-
-def _weigh_long(text: Bag, other: Bag) -> list[tuple[str, float]]:
-    """Do the same for a text of many words."""
     hashes, at = hashed_grams(text.folded)
     if not hashes.size:
-        return []
+        return ()
     there = np.zeros(_BUCKETS, bool)
     there[list(other.grams)] = True
     gap = _codes(text.folded) == _SPACE
@@ -211,11 +142,10 @@ def _weigh_long(text: Bag, other: Bag) -> list[tuple[str, float]]:
     number = np.bincount(word_of, minlength=starts.size)
     telling = np.flatnonzero((lacking > whole / 2) & (lacking >= TELLING * number) & (lacking > 0))
     weights = lacking[telling] / np.sqrt(number[telling])
-    chosen = np.sort(np.argsort(-weights, kind="stable")[:200])
-    return [
-        (text.folded[start : start + 41].split(" ", 1)[0], weight)
-        for start, weight in zip(starts[telling[chosen]].tolist(), weights[chosen].tolist(), strict=True)
-    ]
+    # Every word counts once, the heaviest first; of equal ones the first of the text.
+    heaviest = telling[np.argsort(-weights, kind="stable")[: 20 * most]]
+    found = (text.folded[start : start + 41].split(" ", 1)[0] for start in starts[heaviest].tolist())
+    return tuple(dict.fromkeys(word[:40] for word in found))[:most]
 
 
 def _codes(folded: str) -> _Codes:

@@ -1,4 +1,4 @@
-"""Times, durations and days in notations of their own: ``16 h 10``, ``3h12m``, ``8点20分``, ``02MAY``, cron."""
+"""Times, durations and days in notations of their own: ``16 h 10``, ``3h12m``, ``8点20分``, cron."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import MAX_CLAIMS, Claim
-from coherence.detect.values import MONTHS, date_form, number_form
+from coherence.detect.values import date_form, number_form
 
 _PARTED = lazy_regex(r"[dhmDH](?<=\d.)(?:(?=\d)|(?<=d)(?!\w))|[hH](?<=\d h|\d\dh) ?(?=[0-5]\d(?!\d))")
 """Beginning of the second part of a duration or of a time; or the place behind days that stand alone."""
@@ -35,7 +35,6 @@ _EASTERN = lazy_regex(
     r"|(?P<days>天|日間|일간))"
 )
 _AFTERNOON = lazy_regex(r"(?:下午|晚上|午後|오후) ?\Z")
-_COMPACT = lazy_regex(r"\d(?<!\w\d)\d?([A-Z]{3})((?:20)?\d\d)?(?!\w)")
 _CRON = lazy_regex(
     r"^[ \t]{0,9}(?P<minute>[\d*][\d*/,-]{0,20})[ \t]{1,4}(?P<hour>[\d*][\d*/,-]{0,20})[ \t]{1,4}(?=[\d*/,-]{1,20}[ \t]"
     r"{1,4}[\w*/,-]{1,20}[ \t]{1,4}[\w*/,#-]{1,20})",
@@ -46,7 +45,7 @@ _EAST = lazy_regex("[月월点點시時时小分분天日일]")
 
 
 def notations(text: str) -> Iterator[Claim]:
-    """Yield times and durations whose parts have letters between them, days in compact forms, and what cron says.
+    """Yield times and durations whose parts have letters between them, and what cron says.
 
     Examples
     --------
@@ -130,16 +129,6 @@ def _eastern(text: str) -> Iterator[Claim]:
             yield _duration(said, start, 60.0 * number, 60.0)
         else:
             yield _duration(said, start, 86_400.0 * number, 86_400.0)
-
-
-def compact_days(text: str) -> Iterator[tuple[str, int, int | None, int, int]]:
-    """Yield days such as ``02MAY25``: their text, where they begin, year, month, and day."""
-    for found in _COMPACT.finditer(text):
-        month = MONTHS.get(found[1].lower())
-        if month is not None:
-            digits = found[0].partition(found[1])[0]
-            year = int(f"20{found[2][-2:]}") if found[2] else None
-            yield found[0], found.start(), year, month, int(digits)
 
 
 def _scheduled(text: str) -> Iterator[Claim]:

@@ -99,42 +99,6 @@ LEAST_SPELT = 1.5
 """Spelt measures from which one is judged: one hour, one day are said of anything."""
 
 
-FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5}
-_SPOKEN = frozenset([*WORDS, *FRACTIONS, *(f"{part}s" for part in FRACTIONS)])
-"""Words one of which stands in each spelt number."""
-
-_FRACTION = lazy_regex(
-    r"\b(?:(?P<top>a|one|two|three|four)[ -](?P<part>third|quarter|fifth)s?|(?P<half>half)) (?!(?:of )?an?\b"
-    r"|past|to\b|hour|year)"
-    r"(?=of\b|[a-z]+ed\b|are\b|were\b|is\b)",
-    re.IGNORECASE,
-)
-
-
-def fractions(text: str) -> Iterator[Claim]:
-    """Yield shares that are spelt out, as percentages: two thirds of them.
-
-    Examples
-    --------
-    >>> [(claim.text, round(claim.value, 1)) for claim in fractions("Two thirds of them voted.")]
-    [('Two thirds', 66.7)]
-    """
-    low = text.lower()
-    if not any(part in low for part in FRACTIONS):
-        return
-    for found in islice(_FRACTION.finditer(text), MAX_SPELT):
-        top = WORDS.get((found["top"] or "one").lower(), 1)
-        share = 100.0 * top / FRACTIONS[(found["part"] or found["half"]).lower()]
-        form = number_form(share, "%")
-        yield Claim(
-            "amount", found[0].strip(), found.start(), (form, number_form(share / 100.0)), (), share, NEAR_SHARE, "%"
-        )
-
-
-NEAR_SHARE = 5.0
-"""Points between the shares for which a fraction stands."""
-
-
 def measures(text: str) -> Iterator[Claim]:
     """Yield measures whose number is spelt out: two and a half hours.
 
@@ -143,7 +107,7 @@ def measures(text: str) -> Iterator[Claim]:
     >>> [(claim.text, claim.value, claim.unit) for claim in measures("It took two and a half hours.")]
     [('two and a half hours', 9000.0, 's')]
     """
-    if _SPOKEN.isdisjoint(words_once(text)):
+    if WORDS.keys().isdisjoint(words_once(text)):
         return
     for value, start, end, name in spelt(text):
         unit = MEASURES.get(name)
@@ -163,4 +127,3 @@ def measures(text: str) -> Iterator[Claim]:
             grain = factor * (0.25 if value % 1.0 else 0.5)  # three hours are not two and a half
             form = number_form(value * factor, base)
             yield Claim("amount", text[start:end], start, (form, number_form(value)), (), value * factor, grain, base)
-    yield from fractions(text)

@@ -18,7 +18,6 @@ from typing import TypeAlias
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.detect.arithmetic import CURRENCY_NAMES, SCALES_OF, Asked, asked_of
-from coherence.detect.number_words import spelt
 from coherence.detect.sources import SMALL, Given, SeenNumber
 from coherence.detect.spans import follows_in_time
 
@@ -43,20 +42,24 @@ BY_CHANCE = {
     "measure": 0.3,
     "line": 0.3,
     "column": 0.3,
+    "short": 0.3,
     "runs": 0.15,
-    "times": 0.3,
+    "given": 0.3,
     "few": 0.3,
 }
 """Source of a result, the nearest first -> how many may be expected to match by chance where one counts."""
 
+LOOSE = ("measure", "given", "few")
+"""Sources that make round numbers of anything."""
+
+OF_STATED = ("said", "beside", "measure", "column")
+"""Sources that begin with a number that the answer states; the others have given numbers alone."""
+
 NEAREST, BESIDE = 3, 0.9
 """Stated numbers that stand nearest to one, and what may be expected of them."""
 
-LOOSE = frozenset(["measure", "times", "few"])
-"""Sources that make round numbers of anything."""
-
 UNTOLD = 0.3
-"""Share of that where no word says that something is reckoned."""
+"""Share of that chance where no word says that something is reckoned."""
 
 AROUND = 80
 """Characters on each side of a number in which a word may say that it is reckoned."""
@@ -75,7 +78,6 @@ _RECKONS = lazy_regex(
     re.I,
 )
 """Words, and beginnings of words, that tell of a number that is reckoned."""
-_BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,2}(?![\w/:-]|[.,]\d)")
 _MEASURES = (3.6, 7.0, 12.0, 24.0, 52.0, 60.0, 365.0, 3600.0)
 _PARTS = (2.0, 3.0, 4.0, *_MEASURES, 2.54, 0.3048, 1.609344, 0.45359237, 28.349523125, 4.184)
 """Numbers of one thing that another one has: of an amount, and of what has no unit or is money."""
@@ -112,8 +114,6 @@ class Reckoning:
         self._built: dict[tuple[object, ...], list[float]] = {}
         self._room = MOST_RESULTS
         self._missed = 0
-        self._factors: list[float] | None = None
-        """Small numbers that the answer states: by how much it may multiply."""
 
     @cached_property
     def _numbers(self) -> list[SeenNumber]:
@@ -157,9 +157,6 @@ class Reckoning:
         asked = asked_of(text, claim)
         if not asked.value or self._is_other_currency(claim):
             return False
-        if self._factors is None:
-            factors = {each for each, *_ in spelt(text)} | {float(each[0]) for each in _BARE.finditer(text)}
-            self._factors = [each for each in sorted(factors) if 1.0 < each <= MOST_TIMES][:FEW]
         stated = tuple([(abs(each.value), each.unit) for each in plain if each.value and each.unit != "clock"][:STATED])
         told = 1.0 if says_reckoned(text, claim) else UNTOLD
         if (
@@ -170,30 +167,21 @@ class Reckoning:
             and asked.value < LARGE
         ):
             return False
-        if asked.unit in SCALES_OF and self._has_digits(asked.value):
-            return True
         nearest = sorted(
             (each for each in plain if each.value and each.unit != "clock"),
             key=lambda each: abs(each.start - claim.start),
         )
         pairs = combinations([(abs(each.value or 0.0), each.unit) for each in nearest[:NEAREST]], 2)
-        if _counts(
-            [sorted(each for one, two in pairs for each in _made(one, two, asked))], asked, asked.half, told * BESIDE
-        ):
+        results = sorted(each for one, two in pairs for each in _made(one, two, asked))
+        if _counts([results], asked, asked.half, told * BESIDE):
             return True
         for tier, most in BY_CHANCE.items():
-            lists = [self._results(tier, asked, stated[: at + 1]) for at in range(len(stated))]
-            lists = [*lists, self._results(tier, asked, ())] if tier not in ("said", "beside") else lists
+            parts = [stated[: at + 1] for at in range(len(stated))] if tier in OF_STATED else [()]
+            lists = [self._results(tier, asked, part) for part in parts]
             rough = asked.round if tier in LOOSE else asked.half
             if _counts(lists, asked, rough, told * most):
                 return True
         return False
-
-    def _has_digits(self, value: float) -> bool:
-        """Tell whether a bare number has these digits, three or more, and only the point elsewhere: 183 is 1.83 m."""
-        digits = f"{value:g}".replace(".", "").strip("0")
-        numbers = (f"{abs(number.value):g}" for number in self._numbers if not number.unit)
-        return len(digits) > 2 and any(number.replace(".", "").strip("0") == digits for number in numbers)
 
     def _results(self, tier: str, asked: Asked, stated: Stated) -> list[float]:
         """Return what the last stated number makes in a tier, sorted; without one, what given numbers make alone."""
@@ -207,17 +195,17 @@ class Reckoning:
                 case "beside":
                     made = self._beside(asked, stated[-1])
                 case "measure":
-                    made = _converted(stated[-1], asked) if stated else self._measures(asked)
-                case "runs":
-                    made = self._runs(asked) if not stated else iter(())
-                case "column":
-                    made = self._column(asked, stated[-1]) if stated else self._short(asked)
+                    made = _converted(stated[-1], asked)
                 case "line":
-                    made = self._line(asked) if not stated else iter(())
-                case "times":
-                    made = self._times(asked, stated[-1] if stated else None)
+                    made = self._line(asked)
+                case "column":
+                    made = (each for two in self._mates(asked, stated[-1]) for each in _made(stated[-1], two, asked))
+                case "short":
+                    made = self._short(asked)
+                case "runs":
+                    made = self._runs(asked)
                 case _:
-                    made = self._few(asked) if not stated else iter(())
+                    made = self._few(asked, convert=tier == "given")
             results = [float(f"{each:.9g}") for each in islice(made, self._room) if each > 0.0]
             self._room -= len(results)
             self._built[key] = sorted({*results})
@@ -264,11 +252,6 @@ class Reckoning:
         groups = [group for group in (*self._lines, *self._columns) if any(abs(each.value) in values for each in group)]
         return list({_of(each): None for group in groups for each in group if abs(each.value) not in values})
 
-    def _column(self, asked: Asked, one: Amount) -> Iterator[float]:
-        """Yield what a stated number and its neighbours make."""
-        for two in self._mates(asked, one):
-            yield from _made(one, two, asked)
-
     def _short(self, asked: Asked) -> Iterator[float]:
         """Yield what two numbers of a short column make."""
         for column in self._columns:
@@ -293,28 +276,14 @@ class Reckoning:
             alone = [line[0].value for line in self._lines if len(line) == 1 and line[0].seq == seq]
             yield from (abs(sum(found) + each) for each in (*alone, sum(alone)))
 
-    def _measures(self, asked: Asked) -> Iterator[float]:
-        """Yield what few given numbers are in another measure."""
+    def _few(self, asked: Asked, *, convert: bool) -> Iterator[float]:
+        """Yield what few numbers are in another measure, or what any two of them make, whatever source has them."""
         if len(self._numbers) <= FEW:
-            yield from (each for number in self._numbers for each in _converted(_of(number), asked))
-
-    def _times(self, asked: Asked, one: Amount | None) -> Iterator[float]:
-        """Yield a stated number, or few given ones, so many times as the answer says, and so many parts of it."""
-        factors = self._factors or ()
-        amounts = (
-            [one] if one is not None else [_of(each) for each in self._numbers] if len(self._numbers) <= FEW else []
-        )
-        for value in (each for amount in amounts for each in _as(amount, asked)):
-            yield from (each for by in factors for each in (value * by, value / by))
-        for line in self._lines if one is None else ():
-            numbers = [each for number in line[:FEW] for each in _as(_of(number), asked)]
-            yield from ((first + second) * by for first, second in pairwise(numbers) for by in factors)
-
-    def _few(self, asked: Asked) -> Iterator[float]:
-        """Yield what any two of few numbers make, whatever source has them."""
-        if len(self._numbers) <= MANY:
             numbers = list(dict.fromkeys(map(_of, self._numbers)))
-            yield from (each for one, two in combinations(numbers, 2) for each in _made(one, two, asked))
+            if convert:
+                yield from (each for number in numbers for each in _converted(number, asked))
+            else:
+                yield from (each for one, two in combinations(numbers, 2) for each in _made(one, two, asked))
 
 
 def _said(asked: Asked, stated: Stated) -> Iterator[float]:
@@ -338,13 +307,10 @@ def _converted(one: Amount, asked: Asked) -> Iterator[float]:
 
 
 MOST_TIMES = 12.0
-"""By how much an answer may say that it multiplies: larger numbers must be given."""
-
-MANY = 10
-"""Numbers of all sources up to which any two are combined."""
+"""A small number that is hardly ever added to a large one."""
 
 FEW = 10
-"""Numbers of a line or column of which any two are combined."""
+"""Numbers of a line or column, or of all sources, of which any two are combined."""
 
 MOST_RESULTS, MOST_MISSED = 20_000, 40
 """Results that are worked out in one answer, and values for which that was in vain: rules about the cost."""

@@ -30,25 +30,14 @@ MAX_KEPT = 12_000
 MAX_RESULT = 4_000
 """Characters of one result that is kept."""
 
-MAX_GROUPS = 12
 MAX_RECORDS = 60
 """Records of one group that are compared."""
-
-MAX_PIECES = 30
-"""Parts of an answer that are looked at."""
-
-LEAST_WORD = 4
-"""Letters of a word that may tell one record from another."""
 
 MAX_ITEMS = 200
 """Objects and lists of one result that are looked at."""
 
 MAX_LEAVES = 120
 """Values of one record that are read."""
-
-SHORT_ANSWER = 200
-"""Characters of an answer up to which it answers one question."""
-
 
 KEY, VALUE, HEAD = "\0key", "\0value", "\0head"
 """Fields of a line that is a field itself; the head of a section."""
@@ -77,7 +66,6 @@ _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _NO_DIGIT = lazy_regex(r"\D+")
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
 """A word and a small number that together may name one thing: flat 2."""
-_NUMBERED = lazy_regex(r"(?<![\w#])#\d{1,9}\b")
 _DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi
 miércoles|thu thursday donnerstag jeudi jueves|fri friday freitag vendredi viernes|sat saturday samstag samedi sábado
 sam|sun sunday sonntag dimanche domingo dim"""
@@ -99,14 +87,11 @@ _RUN = lazy_regex(
 _CODE = lazy_regex(r"(?<![\w.,:/-])[\w-]{0,20}\d[\w.:/-]{0,40}")
 _SIGN = lazy_regex(r"\d[\d., ]{0,60}|[^\W\d](?:[^\W\d]|[ '-]){0,60}")
 _LABELLED = lazy_regex(r"\W{0,3}(?:[^\n:.]{1,40}:|[^\W\d]{0,3}[-#.]?\d)")
-_LABEL = lazy_regex(r"[^\n:.]{1,40}:(?=\s)")
 _GOES_ON = lazy_regex(
     r"\W{0,3}(?:it|its|he|his|she|her|they|their|this|that|these|those|there|then|but|and|also|however|er|sie|es|il|elle"
     r"|ella|él)\b",
     re.IGNORECASE,
 )
-_SEMICOLON = lazy_regex(r";\s")
-_INLINE = lazy_regex(r"\s{2}([A-Za-z_]{2,20}):\s([^:\s]{1,40}(?:\s[^:\s]{1,40}){0,5})(?=\s{2}|\Z)")
 _ORDINAL = lazy_regex(r"\b(\d{1,3})(?:st|nd|rd|th)\b")
 _NUMBER = lazy_regex(r"\d{1,15}(?:[.,]\d{1,9})?")
 
@@ -197,7 +182,6 @@ def marks_of(text: str) -> frozenset[str]:
         more.update(f"d:{form[7:]}" for form in [*more] if form[:2] == "d:" and len(form) == LONG_DAY)
         more.update(f"{float(token):g}" for token in found if "." in token and _NUMBER.fullmatch(token) is not None)
         more.update(f"{kind.lower()} {number}" for kind, number in _KINDED.findall(text))
-        more.update(value for value in _NUMBERED.findall(text))
         more.update(_ORDINAL.findall(text))
     more.update(
         f"{_digits(found[1])} {noun}"
@@ -243,8 +227,7 @@ def _record(fields: Sequence[tuple[str, str]]) -> Record:
             prose = key not in ("", VALUE) and len(text.split()) > FEW_WORDS
             units += [unit for unit in found if not (prose and unit.kind.endswith("name"))]
     short = [(key, text) for key, text in fields if len(text) <= (MAX_VALUE if key else MAX_TEXT)]
-    label = _LABEL.match(told)
-    head = short[0][1] if short and short[0][0] else label[0] if label is not None else told.split(None, 1)[0]
+    head = short[0][1] if short and short[0][0] else told.split(None, 1)[0]
     marks = chain(*(marks_of(text) for _, text in short), *(unit.marks for unit in units))
     return Record(told[:80], marks_of(head), tuple(units), frozenset(marks))
 
@@ -342,18 +325,10 @@ def _records(text: str) -> Iterator[list[Fields]]:
         elif len(fields) == len(lines):
             yield [[(KEY, found[1]), (VALUE, found[2])] for found in fields]
         elif 2 * len(fields) <= len(lines):
-            inline = [_inline_fields(line) for line in lines]
-            if all(len(each) > 2 for each in inline):
-                yield inline
-                return
             yield from ([[("", line)] for line in run] for run in _alike_lines(lines) if _are_told_apart(run))
-        for line in lines if table is None else ():
-            parts = _parts(_SEMICOLON, line)
-            if len(parts) > 1 and _are_told_apart(parts):
-                yield [[("", part)] for part in parts]
         return
     split = (_parts(sign, body) for sign in _PARTS)
-    alike = next((parts for parts in split if len(parts) > 1), None) or _alike_parts(body)
+    alike = next((parts for parts in split if len(parts) > 1), None)
     if alike is not None and _are_told_apart(alike):
         yield [[("", part)] for part in alike]
 
@@ -398,20 +373,6 @@ LEAST_INDENTED = 3
 """Lines with one indent, among others, that are a list."""
 
 
-def _inline_fields(line: str) -> Fields:
-    r"""Return what a line begins with, and its fields.
-
-    Examples
-    --------
-    >>> _inline_fields("09-19  primary: S. Kapoor   backup: J. Lindgren")
-    [('', '09-19'), ('primary', 'S. Kapoor'), ('backup', 'J. Lindgren')]
-    """
-    found = list(islice(_INLINE.finditer(line), MAX_LEAVES))
-    if not found:
-        return []
-    return [("", line[: found[0].start()].strip()), *((field[1], field[2].strip()) for field in found)]
-
-
 def _alike_lines(lines: Sequence[str]) -> Iterator[list[str]]:
     """Yield lines in a row that are built alike: they begin alike, and have about as many words and numbers."""
     run: list[str] = []
@@ -436,13 +397,6 @@ def _alike_lines(lines: Sequence[str]) -> Iterator[list[str]]:
 
 def _parts(sign: re.Pattern[str], body: str) -> list[str]:
     return [part for part in sign.split(body) if any(map(str.isalnum, part))]
-
-
-def _alike_parts(body: str) -> list[str] | None:
-    """Return what commas part, where all of it is built alike: a name, a number and a word each."""
-    parts = body.split(", ")
-    built = {tuple(word[:1].isdigit() or "Aa"[word[:1].islower()] for word in part.split()) for part in parts}
-    return parts if 1 < len(parts) <= MAX_RECORDS and len(built) == 1 and len(next(iter(built))) > 1 else None
 
 
 def _of_json(value: Any) -> Iterator[list[Fields]]:

@@ -6,9 +6,9 @@ Asked only of a value that nothing has as it stands, so that it may compare it w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
@@ -43,23 +43,20 @@ AROUND = 90
 
 DAY = 86_400.0
 
-_CHAIN = lazy_regex(r"\+?\d[\d ()/-]{4,22}\d")
-_HASH = lazy_regex(r"id:[0-9a-f]{6,64}")
+_CHAIN = lazy_regex(r"\+?\d[\d ()/-]{4,22}[\dXx]")
+_SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,3}(?![\w/:-]|[.,]\d)")
 _TIMES = lazy_regex(
     r"\b(?:each|per|times|every|apiece|both|total|altogether|je|jede\w*|pro|mal|insgesamt|chaque|par|fois|chacun\w*|cada"
     r"|por|veces|nights?|days?|weeks?|months?|years?)\b|[x×*]",
     re.IGNORECASE,
 )
-_RATE = lazy_regex(r"\s?/\s?[a-zA-Z]|\s(?:per|an?|pro|par|por|each|every) ", re.IGNORECASE)
-_SQUARE = lazy_regex(r"\s?(?:[a-z]{0,2}m\s?[2²]|sq\b|square|qm|quadrat|mètres? carr|metros cuadr)", re.IGNORECASE)
 _ZONE = lazy_regex(
     r"\b(?:UTC|GMT|[CEMPW]E?S?T|CES?T|[EA]DT|IST|JST|time ?zone|[Zz]eit|Ortszeit|heure (?:de|locale)|hora)\b"
     r"|\b[A-Z][a-z]+ time\b"
 )
 _HOUR = lazy_regex(r"(\d{1,2}) ?(?:h|uhr|heures?|horas?|ore)", re.IGNORECASE)
 _OCLOCK = lazy_regex(r"\b(?:heures?|horas?|ore|uhr)\b", re.IGNORECASE)
-_LEADING = lazy_regex(r"\d{1,6}(?= days| weeks| tage| wochen| jours| semaines| días)")
 _DOTTED = lazy_regex(r"(\d{1,2}\.\d{1,2})\.")
 _BINARY = lazy_regex(r"(\d{1,6}) ?([KMGT])i?B", re.IGNORECASE)
 
@@ -77,43 +74,18 @@ def is_restated(given: Given, text: str, claim: Claim, plain: Sequence[Claim] = 
     [True, False]
     """
     match claim.kind:
-        case "id":
-            return _begins_one(given, claim)
         case "time":
             return _is_full_hour(given, claim) or _is_shifted(given, text, claim)
         case "date":
             return _is_day(given, claim)
         case "number" | "amount":
             return (
-                _leads_one(given, claim)
-                or _is_chain(given, text, claim)
+                _is_chain(given, text, claim)
                 or _is_notation(given, claim)
                 or _is_span(given, claim)
                 or (bool(claim.value) and _follows(given, text, claim, plain))
             )
     return False
-
-
-LEAST_HASH = 6
-
-
-def _begins_one(given: Given, claim: Claim) -> bool:
-    """Tell whether an id is the beginning of a given hash."""
-    form = claim.forms[0]
-    if len(form) < LEAST_HASH + 3 or _HASH.fullmatch(form) is None:
-        return False
-    return any(key.startswith(form) and _HASH.fullmatch(key) for key in given.values)
-
-
-def _leads_one(given: Given, claim: Claim) -> bool:
-    """Tell whether a number is the first part of a given id: 0041 of 0041_users."""
-    if len(claim.text) < LEAST_LEAD or not claim.text.isdigit():
-        return False
-    starts = f"id:{claim.text}_", f"id:{claim.text}-"
-    return any(key.startswith(starts) for key in given.values)
-
-
-LEAST_LEAD = 3
 
 
 def _is_full_hour(given: Given, claim: Claim) -> bool:
@@ -135,9 +107,6 @@ def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
     hours = [(claim.value - number.value) / 3600.0 for number in given.numbers if number.unit == "clock"]
     return any(hour % 1.0 == 0.0 and 0.0 < min(abs(hour), 24.0 - abs(hour)) <= MOST_SHIFT for hour in hours)
 
-
-SERVES = ("serves", "servings", "persons", "people", "portions", "yields", "personen", "personnes", "personas", "makes")
-"""Words of a source that says for how many it is."""
 
 ZONES = ("utc", "gmt", "00z", "30z")
 """Words of a source that gives times in a zone."""
@@ -164,37 +133,38 @@ def _is_notation(given: Given, claim: Claim) -> bool:
     if claim.unit == "s" and claim.value is not None and claim.value <= DAY and _OCLOCK.search(claim.text) is not None:
         return any(each.unit == "clock" and 0.0 <= each.value - claim.value < 3600.0 for each in given.numbers)
     size = _BINARY.fullmatch(claim.text)
-    return size is not None and known_words(given, [f"{size[1]}{size[2].lower()}i"]) == 1.0
+    return size is not None and any(known_words(given, [f"{size[1]}{size[2].lower()}{end}"]) for end in ("", "i"))
 
 
 def _is_chain(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a number is part of a longer one that a source groups in another way: of a telephone, an ISBN."""
-    if claim.unit:
-        return False
+    """Tell whether a number is part of a longer one that a source groups in another way: an ISBN, ``240x230``."""
     begin = max(0, claim.start - 24)
-    for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24):
+    for sizes in _SIZES.finditer(text, begin, claim.start + 24):
+        if sizes.start() <= claim.start < sizes.end():
+            return known_words(given, [sizes[0].lower().replace(" ", "").replace("×", "x")]) == 1.0
+    for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24) if not claim.unit else ():
         if found.start() <= claim.start < found.end():
-            digits = "".join(filter(str.isdigit, found[0]))
+            digits = "".join(char for char in found[0].lower() if char.isalnum())
             return LEAST_CHAIN <= len(digits) <= MOST_CHAIN and _is_grouped(given, digits)
     return False
 
 
 def _is_grouped(given: Given, digits: str) -> bool:
-    """Tell whether a source has groups of digits in a row that are these, put together."""
+    """Tell whether a source has groups of digits in a row that are these, put together, or all of them in one."""
     reached = {(0, "")}
     for at in range(len(digits)):
         for _, before in [each for each in reached if each[0] == at]:
-            for end in range(at + 1, min(len(digits), at + MOST_GROUP) + 1):
+            for end in range(at + 1, len(digits) + 1):
                 group = digits[at:end]
                 if known_words(given, [before, group] if before else [group]) == 1.0:
-                    if end == len(digits) and before:
+                    if end == len(digits):
                         return True
                     reached.add((end, group))
     return False
 
 
-LEAST_CHAIN, MOST_CHAIN, MOST_GROUP = 6, 18, 8
-"""Digits of a number that is written in groups, and of a group."""
+LEAST_CHAIN, MOST_CHAIN = 6, 18
+"""Digits of a number that is written in groups."""
 
 
 def _is_span(given: Given, claim: Claim) -> bool:
@@ -212,14 +182,11 @@ def _is_span(given: Given, claim: Claim) -> bool:
 
 def _is_duration(given: Given, claim: Claim) -> bool:
     """Tell whether a duration lies between two times of one source that gives few."""
-    times: dict[int, list[float]] = {}
-    for number in given.numbers[-NEWEST:]:
-        if number.unit == "clock":
-            times.setdefault(number.seq, []).append(number.value)
+    times = _by_source(number for number in given.numbers[-NEWEST:] if number.unit == "clock")
     half = 60.0 if claim.grain == 60.0 else 0.5 * claim.grain if claim.grain < 3600.0 else 0.0
     return any(
-        abs(abs(one - two) - (claim.value or 0.0)) <= half
-        for found in times.values()
+        abs(abs(one.value - two.value) - (claim.value or 0.0)) <= half
+        for found in times
         if len(found) <= FEW
         for one, two in combinations(found, 2)
     )
@@ -236,11 +203,6 @@ def _days(given: Given) -> Iterator[date]:
 
 
 def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> bool:
-    bare = _LEADING.match(claim.text) if claim.unit == "s" else None
-    if bare is not None:  # 8 days of sources that have bare numbers
-        plain = Claim("number", bare[0], claim.start, (), (), float(bare[0]), 1.0)
-        if _follows(given, text, plain, ()):
-            return True
     value = abs(claim.value or 0.0)
     if len(given.numbers) > MOST_GIVEN:
         return False
@@ -250,20 +212,13 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         return False
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
-    end = claim.start + len(claim.text)
-    near = text[max(0, claim.start - AROUND) : end + AROUND]
-    rate = _RATE.match(text, end) is not None
+    near = text[max(0, claim.start - AROUND) : claim.start + len(claim.text) + AROUND]
     columns = list(_columns(numbers, claim))
     if any(abs(sum(each) / len(each) - value) <= max(half, 0.5 * claim.grain) for each in columns):
         return True
     if any(abs(sum(each) - value) <= half for each in columns):
         return True
-    if any(known_words(given, [word]) for word in SERVES) and any(
-        abs(each - value) <= half for each in _scaled(numbers, text, claim)
-    ):
-        return True
-    square = _SQUARE.match(text, end) is not None
-    results = [*_products(numbers, rate=rate, square=square), *_of_few(numbers, claim), *_rests(numbers, claim)]
+    results = [*_of_few(numbers, claim), *_rests(numbers, claim)]
     if _TIMES.search(near) is not None:
         factors = {each for each, *_ in spelt(near) if each > 1.0}
         factors.update(float(each[0]) for each in _BARE.finditer(near) if float(each[0]) > 1.0)
@@ -272,7 +227,8 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         bases = [abs(number.value) for number in alike]
         bases += [abs(each.value) for each in stated[:FEW_IN_ALL] if each.value and each.unit == claim.unit]
         factors.update(number.value for number in numbers if 1.0 < number.value <= MOST_TIMES and not number.unit)
-        bases += [abs(one.value + two.value) for one, two in _pairs(alike) if two.place - one.place == 1]
+        neighbours = (pair for found in _by_source(alike) if len(found) <= FEW for pair in pairwise(found))
+        bases += [abs(one.value + two.value) for one, two in neighbours if two.place - one.place == 1]
         results += [each for number in bases for by in factors for each in (number * by, number / by)]
     return any(abs(each - value) <= half for each in results)
 
@@ -284,35 +240,18 @@ def _is_of(number: SeenNumber, claim: Claim) -> bool:
     return number.unit in (claim.unit, "") or (not claim.unit and number.unit not in ("s", "byte"))
 
 
-def _pairs(numbers: Sequence[SeenNumber]) -> Iterator[tuple[SeenNumber, SeenNumber]]:
-    """Yield the pairs of numbers of each source that has few."""
+def _by_source(numbers: Iterable[SeenNumber]) -> Iterator[list[SeenNumber]]:
+    """Yield the numbers of each source."""
     sources: dict[int, list[SeenNumber]] = {}
     for number in numbers:
         sources.setdefault(number.seq, []).append(number)
-    for found in sources.values():
-        if len(found) <= FEW:
-            yield from combinations(found, 2)
-
-
-def _products(numbers: Sequence[SeenNumber], *, rate: bool, square: bool) -> Iterator[float]:
-    """Yield products of fields of one source, and quotients where the answer states a ``rate``."""
-    for one, two in _pairs(numbers):
-        first, second = abs(one.value), abs(two.value)
-        if square or (one.column and two.column and one.column != two.column):
-            yield first * second
-        if "g" in (one.unit, two.unit):
-            yield from (first * second * 1e-3, first * second)  # a dose of a weight
-        if rate:
-            yield from (first / second, second / first)
+    yield from sources.values()
 
 
 def _columns(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[list[float]]:
     """Yield the numbers of each source, of one field of it, and of every second to fourth place of its text."""
-    sources: dict[int, list[SeenNumber]] = {}
-    for number in numbers:
-        if _is_of(number, claim) and not (not number.unit and 1900.0 <= number.value <= 2100.0):
-            sources.setdefault(number.seq, []).append(number)
-    for found in sources.values():
+    counted = (each for each in numbers if _is_of(each, claim) and (each.unit or not 1900.0 <= each.value <= 2100.0))
+    for found in _by_source(counted):
         if len(found) > COLUMN:
             continue
         fields: dict[int, list[float]] = {}
@@ -343,30 +282,15 @@ def _rests(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
 
 def _of_few(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
     """Yield sums and differences across sources that say few things."""
-    sources: dict[int, list[SeenNumber]] = {}
-    for number in numbers:
-        if _is_of(number, claim):
-            sources.setdefault(number.seq, []).append(number)
-    few = [number for found in sources.values() if len(found) <= FEW for number in found]
+    counted = (number for number in numbers if _is_of(number, claim))
+    few = [number for found in _by_source(counted) if len(found) <= FEW for number in found]
     if len(few) <= FEW_IN_ALL:
         for one, two in combinations(few, 2):
             yield from (abs(one.value) + abs(two.value), abs(abs(one.value) - abs(two.value)))
     few = list({number.value: number for number in numbers}.values())
     if len(few) <= FEW_IN_ALL:
         for one, two in combinations(few, 2):
-            product = abs(one.value * two.value)
-            yield product * 1e-3 if one.unit == two.unit == "g" else product
+            yield abs(one.value * two.value)
 
 
-def _scaled(numbers: Sequence[SeenNumber], text: str, claim: Claim) -> Iterator[float]:
-    """Yield given numbers for another number of people."""
-    plain = [abs(number.value) for number in numbers if not number.unit and not number.value % 1.0]
-    plain += [each for each, *_ in spelt(text)]
-    small = list(dict.fromkeys(number for number in plain if 1.0 < number <= MOST_PEOPLE))[-FEW:]
-    for many, few in combinations(small, 2):
-        for number in numbers:
-            if _is_of(number, claim):
-                yield from (abs(number.value) * many / few, abs(number.value) * few / many)
-
-
-MOST_PEOPLE, MOST_TIMES = 24.0, 12.0
+MOST_TIMES = 12.0

@@ -18,7 +18,7 @@ from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomFilter
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
-from coherence.detect.values import NARROW, digest, fold, number_form, words, words_once
+from coherence.detect.values import NARROW, digest, fold, number_form, words_once
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
@@ -35,13 +35,6 @@ MAX_FADED = 25_000
 """Forms that left and of which it is still known that they were there."""
 MAX_FADED_WORDS = 50_000
 """The same of words and pairs of them."""
-MAX_RECORDS = 100
-MAX_NAMED = 2 * MAX_RECORDS
-"""Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
-
-RECORD_WORDS = 32
-"""Words that are kept of the record around an id."""
-
 OPENABLE = ("url:", "id:", "path:")
 """Forms of what a call can open."""
 
@@ -59,9 +52,6 @@ MAX_CODED = 20_000
 
 Key = TypeVar("Key", str, int)
 
-_ITEM = lazy_regex(r"^([ \t]{0,40})[-*•] ", re.M)
-_ITEM_SIGNS = ("- ", "* ", "• ")
-_OBJECT = lazy_regex(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
 _LABELS = lazy_regex("[:=|]")
 _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
 _BEHIND_LETTERS = lazy_regex(
@@ -105,8 +95,6 @@ class Given(msgspec.Struct):
     pairs: dict[int, None] = {}
     """Digests of words and of pairs of neighbouring words, the newest last."""
     numbers: list[SeenNumber] = []
-    records: dict[str, list[int]] = {}
-    """Form of an id -> digests of the words beside it."""
     opened: dict[str, int] = {}
     """Form of an address, path or id -> successful call that named it."""
     code: bool = False
@@ -170,9 +158,7 @@ def take_source(
     _take_values(given, seq, claims)
     days = (_DIGITS.match(day[0]) for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED))
     know_words(given, [*words_once(text), *(f"day {int(day[0])}" for day in days if day)])
-    items = list(_ITEM.finditer(text)) if any(sign in text for sign in _ITEM_SIGNS) else []
-    _take_numbers(given, seq, text, claims, len(items))
-    _take_records(given, text, claims, items)
+    _take_numbers(given, seq, text, claims)
     return claims
 
 
@@ -252,7 +238,7 @@ def know_words(given: Given, said: Sequence[str]) -> None:
     given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
 
 
-def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim], items: int) -> None:
+def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
     place, joined = 0, list[SeenNumber]()
     line = read = 0
     given.code = given.code or any(claim.kind == "function" for claim in claims)
@@ -274,8 +260,6 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim], it
             given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column, line))
         joined += [SeenNumber(claim.value, claim.unit, seq, 0, column, line)] if told else []
     given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
-    if items:
-        given.values[number_form(items)] = seq
     if len(given.numbers) > MAX_NUMBERS:
         given.lost_numbers += 1
         del given.numbers[: len(given.numbers) - MAX_NUMBERS]
@@ -295,49 +279,6 @@ def _attached(text: str) -> Iterator[Claim]:
 def _plain(digits: str, start: int) -> Claim:
     value, places = float(digits), len(digits.partition(".")[2])
     return Claim("number", digits, start, (number_form(value),), (), value, 10.0**-places)
-
-
-def _take_records(given: Given, text: str, claims: Sequence[Claim], items: Sequence[re.Match[str]]) -> None:
-    """Remember the words beside each id: of its item of a list, of its object, or of its line."""
-    found = [claim for claim in claims if claim.kind in ("id", "url")][-MAX_NAMED:]
-    if not found:
-        return
-    newest = set(list(dict.fromkeys(claim.forms for claim in reversed(found)))[:MAX_RECORDS])
-    edges = _edges(text, items)
-    at = 0
-    for number, claim in enumerate(found):
-        if claim.forms not in newest:
-            continue  # its record would leave anyhow
-        ids = (form for form in claim.also if form.startswith("id:"))
-        keys = list(dict.fromkeys(form_key(form) for form in (*claim.forms, *ids)))
-        if all(len(given.records.get(key, ())) == RECORD_WORDS for key in keys):
-            given.records.update({key: given.records.pop(key) for key in keys})
-            continue
-        while at + 1 < len(edges) and edges[at + 1] <= claim.start:
-            at += 1
-        begin, end = edges[at], edges[at + 1] if at + 1 < len(edges) else len(text)
-        line_begin, line_end = text.rfind("\n", 0, claim.start) + 1, text.find("\n", claim.start)
-        line_end = len(text) if line_end < 0 else line_end
-        rivals = [other for other in found[max(0, number - 3) : number + 4] if begin <= other.start < end]
-        if len({other.forms for other in rivals}) > 1 and line_end - line_begin > len(claim.text) + 12:
-            begin, end = line_begin, line_end
-        begin, end = max(begin, claim.start - 300), min(end, claim.start + 300)
-        before = words(text[begin : claim.start])[-RECORD_WORDS // 2 :]
-        after = words(text[claim.start + len(claim.text) : end])[: RECORD_WORDS // 2]
-        beside = [digest(word) for word in (*before, *after)]
-        for key in keys:
-            known = given.records.pop(key, [])
-            new = [word for word in dict.fromkeys(beside) if word not in known]
-            given.records[key] = (known + new)[:RECORD_WORDS]
-    _drop(given.records, MAX_RECORDS)
-
-
-def _edges(text: str, items: Sequence[re.Match[str]]) -> list[int]:
-    """Return where records begin: items of the outermost list, objects in a row, paragraphs."""
-    outermost = min((len(item[1]) for item in items), default=0)
-    starts = {0, *(item.start() for item in items if len(item[1]) == outermost)}
-    starts.update(match.end() for match in _OBJECT.finditer(text))
-    return sorted(starts)
 
 
 def _drop(table: dict[Key, Any], most: int) -> list[Key]:

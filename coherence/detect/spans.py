@@ -42,16 +42,6 @@ _PERIODS = (
 """Unit of a period -> what words for it begin with."""
 
 
-_NAMES = {
-    "day": ("day", "days", "tag", "tage", "tagen", "jour", "jours", "día", "días", "dias", "giorni", "dagen"),
-    "week": ("week", "weeks", "woche", "wochen", "semaine", "semaines", "semana", "semanas", "settimane", "weken"),
-    "month": ("month", "months", "monat", "monate", "monaten", "mois", "mes", "meses", "mesi", "maand", "maanden"),
-    "year": ("year", "years", "jahr", "jahre", "jahren", "an", "ans", "año", "años", "anos", "anni", "jaar"),
-}
-_COUNTS = (*range(1, 37), 40, 42, 45, 48, 50, 56, 60, 72, 84, 90, 100, 120, 180, 365)
-"""Numbers of one unit that a source may state."""
-
-
 def follows_in_time(given: Given, text: str, claim: Claim, plain: Sequence[Claim]) -> bool:
     """Tell whether a time, a duration or a day follows from given ones, or from ``plain`` ones of the same answer.
 
@@ -156,9 +146,9 @@ def _periods(given: Given, text: str) -> Iterator[tuple[int, str]]:
         unit = next((unit for unit, starts in _PERIODS if name.startswith(starts)), None)
         if unit is not None and not value % 1.0:
             yield int(value), unit
-    for unit, names in _NAMES.items():
-        for name in names if any(known_words(given, [name]) for name in names) else ():
-            yield from ((count, unit) for count in _COUNTS if known_words(given, [str(count), name]) == 1.0)
+    for number in given.numbers[-NEWEST:]:
+        if number.unit == "s" and number.value >= DAY and not number.value % DAY:
+            yield int(number.value / DAY), "day"
 
 
 def _moved(day: date, count: int, unit: str) -> date:

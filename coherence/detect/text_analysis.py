@@ -1,21 +1,20 @@
-"""One analysis of a text, shared by the detectors: tokens, prose sentences, language, hedging, shape."""
+"""One analysis of a text, shared by the detectors: tokens, prose sentences, statements."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain
 from math import sqrt
-from typing import Literal, TypeAlias
 from unicodedata import normalize
 
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
-from coherence.core.words import letter_runs
+from coherence.core.words import word_set
 from coherence.detect.directives import gate
+from coherence.detect.english import FUNCTION_WORDS
 
 MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
@@ -32,15 +31,6 @@ def most_of(text: str, most: int) -> int:
     """Return how many characters of a text are looked at where it is ``most`` of one that is not long."""
     return most if len(text) <= LONG else min(most, SKIMMED)
 
-
-_FUNCTION_WORDS = (
-    "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
-    "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
-    "that the their them then there these they this those to too up us very was we were what when where which who "
-    "will with would you your"
-)
-FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English words that say nothing of what a text is about."""
 
 _TOKEN = twin_regex(
     r"(?=[\w.+%~/-])(?:"  # what a token may begin with
@@ -163,81 +153,6 @@ def overlap(first: Set[str], second: Set[str]) -> float:
     return shared / sqrt(mass(first) * mass(second)) if shared else 0.0
 
 
-ENOUGH_WORDS = 16
-"""Words before a language is told; fewer pass for English."""
-
-LEAST = 0.2
-"""Least mean weight of English words: one in fifty tells English, or one in five may be.
-
-Of recorded English steps of 16 words and more, 99 % reach it."""
-
-MAX_WORD = 40
-"""Letters of a word; what is longer counts as several."""
-
-_WORD_OF_ANY = lazy_regex(rf"[^\W\d_]{{1,{MAX_WORD}}}")
-_ONLY_ENGLISH_WORDS = (
-    "the and that with this you it are not from which they would should been their there be your our these"
-)
-ONLY_ENGLISH = 10
-WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(
-    _ONLY_ENGLISH_WORDS.split(), ONLY_ENGLISH
-)
-"""Frequent English words: 10 for those that are none in languages written with the same letters, 1 for others (German
-has *will* and *was*, Dutch *of*, Danish *have* and *by*)."""
-
-
-def english_list(text: str) -> list[str]:
-    """Return the words of a text in lower case.
-
-    Examples
-    --------
-    >>> english_list("I don't know: it is 17°.")
-    ['i', 'don', 't', 'know', 'it', 'is']
-    """
-    if text.isascii():
-        words = letter_runs(text)
-        if not words or max(map(len, words)) <= MAX_WORD:
-            return words
-    return _WORD_OF_ANY.findall(text.lower())
-
-
-@lru_cache(maxsize=4)  # one message is looked at by several detectors
-def weighed_words(text: str) -> tuple[list[str], bytes]:
-    """Return the words of a text in lower case and the weight of each as an English one; not to be changed.
-
-    Examples
-    --------
-    >>> words, weights = weighed_words("The price was 17 euros.")
-    >>> words, list(weights)
-    (['the', 'price', 'was', 'euros'], [10, 0, 1, 0])
-    """
-    words = english_list(text)
-    return words, bytes(map(WEIGHTS.get, words, repeat(0)))
-
-
-def english_words(text: str) -> tuple[int, int]:
-    """Return how many words a text has, and their weight.
-
-    Examples
-    --------
-    >>> english_words("The price was 17 euros.")
-    (4, 11)
-    """
-    words, weights = weighed_words(text)
-    return len(words), sum(weights)
-
-
-def are_english(count: int, weight: int) -> bool:
-    """Tell whether so many words of this weight (see :func:`english_words`) are English, or too few to tell.
-
-    Examples
-    --------
-    >>> are_english(50, 10), are_english(50, 9), are_english(15, 0)
-    (True, False, True)
-    """
-    return count < ENOUGH_WORDS or weight >= LEAST * count
-
-
 STRETCH, MAX_STRETCHES = 500, 3
 """Characters of a stretch of a long result, and how many are read that may tell their reader to do something."""
 
@@ -289,8 +204,7 @@ _COMMANDS = lazy_regex(
     re.IGNORECASE,
 )
 """What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
-_TOLD_WORDS = "a all an any every her him his it its me my our that the their them this to us your"
-_TOLD = frozenset(_TOLD_WORDS.split())
+_TOLD = word_set("a all an any every her him his it its me my our that the their them this to us your")
 """Words behind the verb of a command, which names of fields, such as "contact email address", do not have."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
@@ -469,168 +383,6 @@ def statements(text: str) -> list[str]:
     return found if len(found) <= MAX_STATEMENTS else found[: MAX_STATEMENTS // 2] + found[-(MAX_STATEMENTS // 2) :]
 
 
-LOOKED_AT = 2_000
-"""Characters of a text that are looked at, from its beginning: the cost of an event must not grow with its text."""
-
-MONOTONY_CHARS, MONOTONY = 400, 0.45
-"""Characters of a text in which monotony shows, and the entropy of their pairs below which it does."""
-
-HEDGES = frozenset(
-    {
-        "apparently",
-        "arguably",
-        "assume",
-        "assuming",
-        "believe",
-        "confused",
-        "could",
-        "doubt",
-        "guess",
-        "guessing",
-        "hmm",
-        "hopefully",
-        "likely",
-        "maybe",
-        "might",
-        "perhaps",
-        "possibly",
-        "presumably",
-        "probably",
-        "puzzled",
-        "roughly",
-        "seemingly",
-        "seems",
-        "somehow",
-        "suppose",
-        "supposedly",
-        "uncertain",
-        "unclear",
-        "unsure",
-        "wondering",
-    }
-)
-"""Words that weaken a statement (after K. Hyland, "Metadiscourse", 2005, reduced to those that agents use)."""
-
-PHRASES = frozenset(
-    {
-        ("not", "sure"),
-        ("not", "certain"),
-        ("can't", "tell"),
-        ("cannot", "tell"),
-        ("don't", "know"),
-        ("let", "me", "reconsider"),
-        ("hard", "to", "say"),
-        ("hard", "to", "tell"),
-        ("no", "idea"),
-        ("try", "again"),
-        ("on", "second", "thought"),
-    }
-)
-
-_FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
-_HEDGING = HEDGES.union(phrase[-1] for phrase in PHRASES)
-"""Words of which a text that hedges has one at least."""
-_WORD = lazy_regex(r"[a-z']+")
-
-Shape: TypeAlias = Literal["empty", "json", "code", "list", "prose"]
-"""The outward form of a message."""
-
-
-def hedge_density(text: str) -> float:
-    """Return how much a text hedges, in [0, 1]: hedges per 100 words / 8, at most 1.
-
-    Examples
-    --------
-    >>> hedge_density("The index is off by one in parser.py.")
-    0.0
-    >>> hedge_density("Hmm, perhaps the parser; I'm not sure, it might be the lexer.")
-    1.0
-    """
-    text = text[:LOOKED_AT]
-    if text.isascii() and _HEDGING.isdisjoint(weighed_words(text)[0]):
-        return 0.0
-    words = _WORD.findall(text.lower())
-    hedges = sum(map(HEDGES.__contains__, words))
-    if not _FIRST_WORDS.isdisjoint(words):
-        hedges += sum(
-            1
-            for at, word in enumerate(words)
-            if word in _FIRST_WORDS and any(tuple(words[at : at + n]) in PHRASES for n in (2, 3))
-        )
-    # A floor of 25 words: one "maybe" in three words is a short answer, not a hedging one.
-    return min(hedges / max(len(words), 25) / 0.08, 1.0)
-
-
-def looks_like_json(body: str) -> bool:
-    """Tell whether a text without spaces around it begins and ends as an object or a list of JSON does.
-
-    Examples
-    --------
-    >>> looks_like_json('{"a": 1}'), looks_like_json("[x] done"), looks_like_json("")
-    (True, False, False)
-    """
-    return body[:1] in ("{", "[") and body[-1] in "}]"
-
-
-def shape_of(text: str) -> Shape:
-    r"""Return the outward form of a text.
-
-    Examples
-    --------
-    >>> [shape_of(text) for text in (" ", '{"a": 1}', "Done.", "- a\n- b", "```py\nx```")]
-    ['empty', 'json', 'prose', 'list', 'code']
-    """
-    body = text.strip()
-    if not body:
-        return "empty"
-    if looks_like_json(body):
-        return "json"
-    head = body[:LOOKED_AT]
-    if "```" in head:
-        return "code"
-    lines = head.split("\n")
-    if len(lines) == 1:
-        return "prose"
-    items = sum(1 for line in lines if line.lstrip()[:2] in ("- ", "* ", "1.", "2.", "3.", "4.", "5."))
-    return "list" if items >= 2 and 2 * items >= len(lines) else "prose"
-
-
-def bigram_entropy(text: str) -> float:
-    """Return the entropy of a text's character pairs over that of as many different ones, in [0, 1].
-
-    0 for fewer than two pairs or a single repeated one, 1 if no pair comes twice.
-
-    References
-    ----------
-    The formula and its test values are those of ``soma-ai`` 2026.4.30 (Python).
-
-    Examples
-    --------
-    >>> bigram_entropy("aaaa"), bigram_entropy("hello world")
-    (0.0, 1.0)
-    """
-    pairs = len(text) - 1
-    if pairs < 2:
-        return 0.0
-    entropy = _entropy(Counter(map(str.__add__, text, text[1:])).values(), pairs)
-    return min(max(0.0, entropy / math.log2(pairs)), 1.0)
-
-
-def _entropy(counts: Iterable[int], total: int) -> float:
-    """Return the entropy of what occurs so many times each, in bits."""
-    return -sum(count / total * math.log2(count / total) for count in counts)
-
-
-def is_monotonous(text: str) -> bool:
-    """Tell whether a longer text says the same few characters over and over, as a degenerate model does."""
-    if len(text) < MONOTONY_CHARS:
-        return False
-    firsts = text[: MONOTONY_CHARS - 1]  # of the pairs, whose entropy is no less than theirs alone
-    if _entropy(map(firsts.count, set(firsts)), len(firsts)) > MONOTONY * 1.001 * math.log2(len(firsts)):
-        return False
-    return bigram_entropy(text[:MONOTONY_CHARS]) < MONOTONY
-
-
 class TextAnalysis:
     """One text, read once: what detectors ask of it is computed on first use, and shared between them.
 
@@ -653,7 +405,7 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_english", "_parts", "_sentences", "_skims", "_statements", "_tokens", "raw")
+    __slots__ = ("_parts", "_sentences", "_skims", "_statements", "_tokens", "raw")
 
     def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
@@ -661,7 +413,6 @@ class TextAnalysis:
         self._tokens: frozenset[str] | None = None
         self._sentences: list[str] | None = None
         self._statements: list[str] | None = None
-        self._english: tuple[int, int] | None = None
         self._parts: dict[tuple[int, str], TextAnalysis] = {}
 
     def part(self, most: int, between: str = " ") -> TextAnalysis:
@@ -699,13 +450,6 @@ class TextAnalysis:
         return self._statements
 
     @property
-    def english(self) -> tuple[int, int]:
-        """See :func:`english_words`."""
-        if self._english is None:
-            self._english = english_words(self.raw)
-        return self._english
-
-    @property
     def is_blank(self) -> bool:
-        """Whether there is nothing but spaces."""
+        """True if there is nothing but spaces."""
         return not self.raw or self.raw.isspace()

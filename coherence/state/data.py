@@ -6,7 +6,7 @@ import msgspec
 
 from coherence.core.events import Logprobs
 from coherence.detect.fingerprints import CallTrace, ResultTrace
-from coherence.detect.text_analysis import Shape
+from coherence.detect.text_features import Shape
 
 
 class Item(msgspec.Struct):

@@ -40,7 +40,7 @@ from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.prohibitions import ProhibitionDetector
-from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
+from coherence.detect.text_features import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
 from coherence.state.progress import ProgressDetector
 

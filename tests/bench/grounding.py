@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from coherence.core.readings import Claim
+from coherence.detect.answer_text import without_thinking
 from coherence.detect.arithmetic import rounded
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
-from coherence.detect.grounding import judge, without_thinking
+from coherence.detect.grounding import judge
 from coherence.detect.grounding_state import GroundingAccount, note_call, note_given, note_message, note_result
 from coherence.detect.sources import lookup
 from coherence.detect.values import fold

@@ -14,7 +14,8 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.text_analysis import TextAnalysis, are_english
+from coherence.detect.english import are_english, english_words
+from coherence.detect.text_analysis import TextAnalysis
 
 MAX_CHARS = 4_000
 """Characters of a message that are looked at, half from each end."""
@@ -117,7 +118,7 @@ class ServiceCues(msgspec.Struct):
         self.waiting = self.replied = False
         if role not in ("user", "assistant") or part.is_blank:
             return
-        words, english = part.english
+        words, english = english_words(text)
         self.words += words
         self.english += english
         if role == "user":

@@ -1,4 +1,4 @@
-"""What left a memory is known to have been there; hardly anything else is."""
+"""Values that left a memory are known to have been there; hardly anything else is."""
 
 from __future__ import annotations
 

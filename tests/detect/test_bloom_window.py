@@ -1,4 +1,4 @@
-"""Which tokens an agent has come across."""
+"""Tokens that an agent has come across."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bounds the account: of claims, of judgements, of words; and what was not looked at is unknown, not wrong."""
+"""Bounds of the account: of claims, of judgements, of words; and what was not looked at is unknown, not wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from coherence.core.events import Event, Goal, Message, Outcome, ToolResult
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import register, unregister
 from coherence.core.validation import to_json
+from coherence.detect.answer_text import without_thinking
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
-from coherence.detect.grounding import MAX_JUDGED, judge, other_version, without_thinking
+from coherence.detect.grounding import MAX_JUDGED, judge, other_version
 from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
 from coherence.detect.reckoned import Reckoning
 from coherence.detect.sources import MAX_CHARS, MAX_FOLDED, MAX_PAIRS, Given, SeenNumber, take_source
@@ -106,7 +107,7 @@ BROKEN: list[Claim] = [
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> None:
+def test_grounding_detector_reports_a_broken_claim_of_a_plug_in_and_goes_on(broken: Claim) -> None:
     def find(text: str) -> Sequence[Claim]:
         return [Claim("id", text[:1], 0, (f"id:{text[:1]}",)), broken]
 

@@ -1,10 +1,10 @@
-"""Whether words are English."""
+"""English texts are told from others by their frequent words."""
 
 from __future__ import annotations
 
 import pytest
 
-from coherence.detect.text_analysis import ENOUGH_WORDS, are_english, english_words
+from coherence.detect.english import ENOUGH_WORDS, are_english, english_words
 
 FOREIGN = [
     "Ich will die Datei zuerst lesen, weil ich an der Stelle nichts weiss; danach will ich den Preis noch prüfen.",

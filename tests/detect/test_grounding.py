@@ -1,4 +1,4 @@
-"""What an answer may not state, and beside each the near miss that it may."""
+"""Values that an answer may not state, and beside each the near miss that it may."""
 
 from __future__ import annotations
 
@@ -34,9 +34,6 @@ def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
         ("The hole is CVE-2021-44229.", "altered", "CVE-2021-44228"),
         ("I closed PROJ-124.", "altered", "PROJ-123"),
         ("Mistral 7B is arXiv 2310.06825v3.", "version", "2310.06825v2"),
-        ("Attention Is All You Need (arXiv:2310.06825v2)", "title", "1706.03762v7"),
-        ("[Mistral 7B](https://arxiv.org/abs/1706.03762v7)", "title", "2310.06825v2"),
-        ("The file quarterly-report.docx (ID: 7) is shared.", "title", "25"),
         ("It costs 1,300 dollars.", "altered", "1200 USD"),
         ("It costs $1,317.00.", "absent", ""),
         ("Oslo has 1,234,568 inhabitants.", "altered", "1,234,567"),
@@ -53,7 +50,7 @@ def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
         ("She wrote “nobody ever saw a summer as long as mine”.", "absent", ""),
     ],
 )
-def test_grave_what_nobody_told_is_found(answer: str, flaw: str, near: str) -> None:
+def test_grave_names_values_that_no_source_has(answer: str, flaw: str, near: str) -> None:
     found = judged(answer)
     assert [(each.flaw, each.near) for each in found.grave] == [(flaw, near)]
     assert found.value is not None
@@ -106,15 +103,6 @@ def test_grave_the_evidence_names_the_event_that_has_something_like_it() -> None
 def test_grounds_values_weigh_by_kind() -> None:
     # one id of weight 3 is invented, one date of weight 2 and one amount of weight 1 are given: (2 + 1) / 6
     assert judged("Order 77AB77 of 2024-05-01 for $1200").value == 0.5
-
-
-def test_grave_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
-    alone = judged("The answer is in 1706.03762v7.")
-    assert [flaw.flaw for flaw in alone.flaws] == ["untitled"]
-    assert alone.grave == ()
-    assert alone.value == pytest.approx(0.8)  # a fifth of the one id: below a gate of 0.9
-    assert judged("The answer is in Attention Is All You Need (1706.03762v7).").flaws == ()
-    assert judged("The answer is in 1706.03762v7.", "1706.03762v7").flaws == ()  # nobody knows its title
 
 
 def test_compute_grounding_an_answer_without_any_look_up_says_so() -> None:

@@ -1,4 +1,4 @@
-"""What is given, stated, opened and used, event by event."""
+"""Values that are given, stated, opened and used, event by event."""
 
 from __future__ import annotations
 
@@ -106,14 +106,6 @@ def test_note_message_results_of_which_nothing_comes_back_are_unused() -> None:
     assert unused_share(account.outputs) is not None
     note_message(account, 6, "Call 555-0199; take an umbrella, heavy showers come.", CHOSEN)
     assert unused_share(account.outputs) == 0.0  # both
-
-
-def test_note_given_what_only_repeats_the_question_is_not_used() -> None:
-    account = GroundingAccount()
-    note_given(account, 1, "Where is order 59XX6W?", CHOSEN)
-    result(account, 2, "order 59XX6W: warehouse Drammen, shelf B17")
-    note_message(account, 3, "I do not know where order 59XX6W is.", CHOSEN)
-    assert unused_share(account.outputs) == 1.0
 
 
 @pytest.mark.slow
@@ -305,31 +297,7 @@ def test_paths_only_words_with_a_sign_hold_any(text: str) -> None:
     assert found == whole
 
 
-ID_PARTS = st.sampled_from(
-    [
-        "id",
-        "ID",
-        " ",
-        "_",
-        "-",
-        "1",
-        "12",
-        "ab",
-        "AB",
-        "#",
-        "+",
-        "(",
-        ")",
-        ": ",
-        "=",
-        " is",
-        ".",
-        "DE12 3456",
-        "é",
-        "年",
-        "٣",
-    ]
-)
+ID_PARTS = st.sampled_from([*"id ID _ - 1 12 ab AB # + ( ) = . é 年 ٣".split(), " ", ": ", " is", "DE12 3456"])
 
 
 @examples(150)

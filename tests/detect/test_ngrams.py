@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from coherence.detect.ngrams import (
     MAX_CHARS,
-    _grams_of,
-    _weigh_long,
-    _weigh_short,
     bag,
     fold,
     hashed_grams,
@@ -116,17 +113,3 @@ def test_shares_are_shares_and_swap_with_their_bags(first: str, second: str) -> 
     assert shares(b, a) == pytest.approx((back, there))
     if a.mass > 0:
         assert shares(a, a) == pytest.approx((1, 1))
-
-
-@given(st.lists(st.sampled_from(["fix", "the", "login", "broccoli", "zq17xx", "请修复", "água", "a"]), max_size=80))
-def test_ngrams_long_and_short_texts_are_weighed_alike(words: list[str]) -> None:
-    text, task = " ".join(words), bag("Fix the login page")
-    alone, long = bag(text), bag(text + "." * 700)  # the dots say nothing, and make it too long to be counted by words
-    assert (alone.grams, alone.mass) == (long.grams, long.mass)
-    assert _weigh_short(alone, task) == list(dict(_weigh_long(alone, task)).items())
-
-
-@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=30))
-def test_hashed_grams_a_few_words_are_hashed_as_many_are(text: str) -> None:
-    for word in fold(text).split():
-        assert _grams_of(word) == tuple(hashed_grams(f" {word} ")[0].tolist())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from coherence.detect.answer_text import unwrapped, without_commands
 from coherence.detect.extractors import BUILT_IN, DEFAULT
-from coherence.detect.grounding import judge, unwrapped, without_commands
+from coherence.detect.grounding import judge
 from coherence.detect.sources import Given, take_source
 
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]
@@ -27,8 +28,8 @@ def flaws(source: str, answer: str) -> list[str]:
         ('{"isbn": "9783161484100"}', "ISBN 978-3-16-148410-0", "ISBN 978-3-16-148419-0"),
         ('{"temp_c": 18}', "It was 64 °F.", "It was 79 °F."),  # 18 * 9 / 5 + 32 = 64.4
         ("memory: 16777216 KiB", "It has 16 GiB.", "It has 96 GiB."),
-        ("/dev/vda1 480G 217G 263G", "263 GB are free.", "364 GB are free."),
         ("floor 240x230", "The floor has 240 x 230 cm.", "The floor has 250 x 220 cm."),
+        ("/dev/vda1 480G 217G 263G", "263 GB are free.", "364 GB are free."),
         ('{"per_night": 89.9, "nights": 3}', "Three nights cost 269,70 €.", "Three nights cost 312,40 €."),
         ("rent: 840", "That is 10080 a year.", "That is 10090 a year."),
         ("April 1,204\nMay 1,377\nJune 998", "3,579 in all", "4,112 in all"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.text_analysis import bigram_entropy, hedge_density, is_monotonous, shape_of
+from coherence.detect.text_features import bigram_entropy, hedge_density, is_monotonous, shape_of
 
 
 @pytest.mark.parametrize(
