@@ -159,26 +159,11 @@ def test_blocks_refusals_by_a_budget_do_not_count_against_a_later_block() -> Non
     assert not any(found.lifted for found in m.check("Bash", WIPE).findings)  # the third one of the new block
 
 
-def test_blocks_a_budget_that_may_only_warn_refuses_nothing() -> None:
-    m = monitor(budget={"calls": 1}, rules={"budget": {"most": "warn"}})
-    step(m, lost=False)
-    assert ask(m) == ask(m, LOOK) == ["warn"]
-
-
 @pytest.mark.parametrize("most", ["continue", "guide", "warn"])
 def test_blocks_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: Path, most: str) -> None:
     with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"most": most}}) as m:
         step(m, lost=True)
         assert ask(m) == ["warn"]  # of the block
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_a_calm_agent_is_refused_nothing_whatever_the_threshold(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"threshold": 0.1}}) as m:
-        step(m, lost=False)
-        assert ask(m) == ["continue"]
-        step(m, lost=True)
-        assert ask(m, times=12) == ["block"] * 10 + ["warn"] * 2  # and no block is permanent
     check_replay(tmp_path / "s.db")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from coherence import Monitor, Store
-from coherence.core.events import Fault
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import Snapshot, to_text
 from coherence.policy.corrections import CorrectionPattern
@@ -127,22 +126,6 @@ def test_correction_pattern_a_wrong_edit_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="text"):
         m.edit_correction(id, " ")
     assert pattern(m).examples[0].text == "name the day"
-
-
-def test_a_monitor_records_a_wrong_edit_as_a_fault() -> None:
-    m = monitor()
-    m.edit_correction("c-unknown", "text")
-    m.edit_correction(None, "text")  # type: ignore[arg-type]
-    assert [type(record.event) for record in m.events()] == [Fault, Fault]
-
-
-def test_corrections_learned_switched_off_nothing_is_edited_and_prompts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COHERENCE_DISABLED", "1")
-    m = monitor()
-    correct(m, *TOLD)
-    m.edit_correction("c-unknown", "text")
-    m.forget_correction("c-unknown")
-    assert m.corrections() == [] and m.inject_corrections(ASKED) == ASKED
 
 
 @pytest.mark.parametrize("known", [True, False])

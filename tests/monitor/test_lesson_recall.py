@@ -48,19 +48,6 @@ def test_lesson_recall_a_fix_is_learned_with_where_it_comes_from_and_told_at_the
     same_in_a_replay(path)
 
 
-def test_lesson_recall_the_same_error_of_another_module_gets_the_lesson_as_less_likely_or_not_at_all(
-    tmp_path: Path,
-) -> None:
-    with monitor(tmp_path / "s.db") as m:
-        solve(m)
-        m.flush()
-        assert m.lessons is not None
-        same = m.lessons.query(MISSING, tool="Bash")
-        other = m.lessons.query(MISSING.replace("yaml", "pkg_resources"), tool="Bash")
-        assert same[0].match == "exact"
-        assert not other or (other[0].match == "shape" and other[0].similarity < same[0].similarity)
-
-
 def test_what_was_delivered_and_helped_is_counted_once_and_what_did_not_help_too(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
@@ -159,22 +146,6 @@ def test_lesson_recall_tests_look_and_learn_nothing_and_replays_do_not_even_look
     with monitor(path, "replay", source="replay") as m:
         assert m.lessons is None
         assert known(ran(m, "python app.py", MISSING, error=True)) is None
-
-
-def test_lesson_recall_what_a_test_looks_up_counts_as_no_use(tmp_path: Path) -> None:
-    def order(source: str) -> list[int]:
-        with LessonStore(tmp_path / f"{source}.db", embedder=False) as lessons:
-            first = lessons.record(pattern="p", error_text=MISSING, fix_text="pip install pyyaml", tool="Bash")
-            other = lessons.record(pattern="p", error_text="fatal: not a git repository", fix_text="git init")
-            with monitor(None, "one", lessons=lessons, source=source) as m:
-                assert known(ran(m, "python app.py", MISSING, error=True)) is not None
-            with lessons.store.transaction() as transaction:  # as the next lesson would do it
-                lessons._flush(transaction)
-            assert [first, other] == [1, 2]
-            return [lesson.id for lesson in lessons.lessons()]
-
-    assert order("test") == [2, 1]
-    assert order("api") == [1, 2]
 
 
 def test_a_lesson_store_of_its_own_serves_a_monitor_in_memory_and_is_left_open(tmp_path: Path) -> None:
