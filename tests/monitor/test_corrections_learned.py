@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from coherence import Monitor, Store
-from coherence.monitor.replay import Replay
+from coherence import Monitor
 from coherence.monitor.snapshots import Snapshot, to_text
 from coherence.policy.corrections import CorrectionPattern
 from coherence.providers import HashingEmbedder
+from monitor.helpers import check_replay
 
 ASKED = "What is the weather in Oslo?"
 TOLD = ("Celsius, not Fahrenheit", "no wind speeds", "name the day")
@@ -36,13 +35,6 @@ def correct(m: Monitor, *texts: str, asked: str = ASKED) -> None:
 def pattern(m: Monitor) -> CorrectionPattern:
     (found,) = m.corrections()
     return found
-
-
-def check_replay(path: Path) -> None:
-    with Store(path) as store:
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
 def test_the_third_correction_makes_a_pattern() -> None:
@@ -205,7 +197,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_corrections_learned import TOLD, correct, monitor, pattern
+from monitor.test_corrections_learned import TOLD, correct, monitor, pattern
 m = monitor(Path(sys.argv[1]))
 correct(m, *TOLD)
 m.edit_correction(pattern(m).examples[0].id, "say which day it is")
@@ -217,8 +209,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_they_outlive_a_kill_and_replay(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    here = os.path.dirname(os.path.abspath(__file__))
-    done = subprocess.run([sys.executable, "-c", KILLED, path, here], check=False, capture_output=True, text=True)
+    tests = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", KILLED, path, tests], check=False, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with monitor(path) as m:
         assert [note.text for note in pattern(m).examples] == ["say which day it is", TOLD[1], TOLD[0]]
