@@ -276,8 +276,8 @@ def test_open_ai_compatible_embedder_of_a_long_text_head_and_tail_are_sent(stub:
         ({"model": ""}, "model must be a non-empty str"),
         ({"batch_size": 0}, "batch_size must be 1 or more"),
         ({"max_chars": 1}, "max_chars 2 or more"),
-        ({"timeout_s": 0}, "timeout_s above 0"),
-        ({"timeout_s": float("nan")}, "timeout_s above 0"),
+        ({"timeout_s": 0}, "timeout_s must be above 0"),
+        ({"timeout_s": float("nan")}, "timeout_s must be above 0"),
     ],
 )
 def test_open_ai_compatible_embedder_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
