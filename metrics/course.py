@@ -23,7 +23,7 @@ MIN_TOLD = 0.3
 
 @dataclass(frozen=True)
 class Novelty:
-    """How much of the agent's newest step is about things that nobody has spoken of before.
+    """Share of the agent's newest step that is about things nobody has mentioned before.
 
     ``n / (w + 3)`` with *n* the weight of tokens that occur in no request, result, memory or earlier step, and *w* the
     weight of all its tokens. A step is a message of the agent with its calls.
@@ -71,7 +71,7 @@ class Novelty:
 
 @dataclass(frozen=True)
 class Stall:
-    """How much the agent's actions repeat each other without coming to anything.
+    """Amount of repetition in the agent's actions that leads to nothing.
 
     ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.9 an
     action. The same call with the same result repeats fully, or half if something was changed in between; other words
@@ -113,11 +113,11 @@ class Stall:
 
 @dataclass(frozen=True)
 class FailureStreak:
-    """How many of the newest calls failed in a row, whether or not they are flagged as failed.
+    """Number of newest calls that failed in a row, flagged as failed or not, as a share.
 
     ``f / (f + 2)`` with *f* the failures in a row, those like one before each 0.7; of each success 0.3 is left. A
-    search in other words that finds nothing again counts 0.3. What counts as a failure without a flag is told by
-    :func:`~coherence.detect.failure_cues.failure_of`; a call that waits, or was asked to come back later,
+    search in other words that finds nothing again counts 0.3. A failure without a flag is one that
+    :func:`~coherence.detect.failure_cues.failure_of` finds; a call that waits, or was asked to come back later,
     counts 0.3.
 
     Range [0, 1], inverted: 0 = the newest call succeeded. ``None`` before the first result.
@@ -152,7 +152,7 @@ class FailureStreak:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """How much the agent's newest messages look as if it had lost the thread of language.
+    """Degree to which the agent's newest messages read like broken language.
 
     The worst of: words in an order that English does not have, the same groups of words again and again, marks left
     over from a template, letters that nobody in this run has used. Fades by 0.7 a message. Code does not count. See
@@ -189,7 +189,7 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class IdenticalCalls:
-    """How often the newest call was made before and came to the very same, without anything changed in between.
+    """Repetition of the newest call with the very same result, and nothing changed in between.
 
     ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
     arguments and results count as the same, other numbers do not. One that was only spelt in another way, or had a few
@@ -227,7 +227,7 @@ class IdenticalCalls:
 
 @dataclass(frozen=True)
 class Reversal:
-    """How much the agent changes again what it has just changed: to and fro, or one value after the other.
+    """Amount of changes to what the agent has just changed: to and fro, or one value after the other.
 
     ``r / (r + 1)`` with *r* of :func:`~coherence.state.progress.reversal_of`, fading by 0.8 an action.
 
@@ -262,7 +262,7 @@ class Reversal:
 
 @dataclass(frozen=True)
 class GoalLoss:
-    """How little of the goal the newest summary of the conversation holds, until the agent's steps show it again.
+    """Share of the goal that the newest summary of the conversation lost, until the agent's steps show it again.
 
     One minus the share of the goal's token weight (at most 12) that the summary holds; halved by each step that speaks
     of what was asked. A summary is a compaction, or a system message in mid-run that speaks of one.
@@ -297,12 +297,12 @@ class GoalLoss:
 
 @dataclass(frozen=True)
 class CostSurge:
-    """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
+    """Rise of tokens in the newest two model calls, beyond what the recorded texts explain.
 
     ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
     each plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote
-    to the median of that. A long text that is read makes every later call dearer, but not what is written; a file that
-    is written the other way round: only both together count.
+    to the median of that. A long text that is read makes every later call more expensive, but not what is written; a
+    file that is written does the opposite: only both together count.
 
     Range [0, 1], inverted: 0 = as before, 0.5 = twice as much, 0.8 = five times. ``None`` before the third call.
 
@@ -343,7 +343,7 @@ class CostSurge:
 
 @dataclass(frozen=True)
 class UnknownId:
-    """How near a call is that refers to something by an id that nothing has given.
+    """Recency of a call that refers to something by an id that no text or result has given.
 
     1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
     system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was
