@@ -57,11 +57,9 @@ class ChatJudge:
         max_chars: int = 8_000,
         cost_usd: float = 0.0,
     ) -> None:
-        self._server = JsonServer(base_url, api_key, timeout_s)
-        if not model:
-            raise ValueError("model must be a non-empty str")
-        if max_tokens < 1 or max_chars < 2 or not timeout_s > 0 or not cost_usd >= 0:
-            raise ValueError("max_tokens must be 1 or more, max_chars 2 or more, timeout_s above 0, cost_usd 0 or more")
+        self._server = JsonServer(base_url, model, api_key, timeout_s)
+        if max_tokens < 1 or max_chars < 2 or not cost_usd >= 0:
+            raise ValueError("max_tokens must be 1 or more, max_chars 2 or more, cost_usd 0 or more")
         self.base_url = self._server.base_url
         self.model = model
         self.timeout_s = timeout_s
@@ -85,7 +83,6 @@ class ChatJudge:
         """
         shown = {"claim": question, "evidence": [head_and_tail(text, self.max_chars) for text in evidence]}
         body = {
-            "model": self.model,
             "messages": [
                 {"role": "system", "content": INSTRUCTIONS},
                 {"role": "user", "content": json.dumps(shown, ensure_ascii=False)},

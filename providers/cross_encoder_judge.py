@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from coherence.core.errors import JudgeError, MissingExtraError
+from coherence.core.errors import JudgeError
 from coherence.providers.clip import head_and_tail
-from coherence.providers.sentence_transformer import INSTALL
+from coherence.providers.sentence_transformer import load_model
 
 MAX_CHARS = 8_000
 """Of longer evidence only head and tail are handed to the model."""
@@ -83,11 +83,7 @@ class CrossEncoderJudge:
     def _load(self) -> Any:
         with self._lock:
             if self._model is None:
-                try:
-                    from sentence_transformers import CrossEncoder
-                except ImportError as error:
-                    raise MissingExtraError("sentence-transformers", INSTALL) from error
-                self._model = CrossEncoder(self.name_or_path, device=self.device)
+                self._model = load_model("CrossEncoder", self.name_or_path, self.device)
             return self._model
 
 

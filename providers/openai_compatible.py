@@ -47,11 +47,9 @@ class OpenAICompatibleEmbedder:
         timeout_s: float = 30.0,
         max_chars: int = 16_000,
     ) -> None:
-        self._server = JsonServer(base_url, api_key, timeout_s)
-        if not model:
-            raise ValueError("model must be a non-empty str")
-        if batch_size < 1 or max_chars < 2 or not timeout_s > 0:
-            raise ValueError("batch_size must be 1 or more, max_chars 2 or more, timeout_s above 0")
+        self._server = JsonServer(base_url, model, api_key, timeout_s)
+        if batch_size < 1 or max_chars < 2:
+            raise ValueError("batch_size must be 1 or more, max_chars 2 or more")
         self.base_url = self._server.base_url
         self.model = model
         self.batch_size = batch_size
@@ -86,7 +84,7 @@ class OpenAICompatibleEmbedder:
         """
         if not texts:
             return np.empty((0, self._dimensions or 0), np.float32)
-        body = {"model": self.model, "input": [head_and_tail(text, self.max_chars) for text in texts]}
+        body = {"input": [head_and_tail(text, self.max_chars) for text in texts]}
         try:
             content = self._server.post("/embeddings", body)
         except ServerError as error:

@@ -20,6 +20,15 @@ CHARS_PER_TOKEN = 16
 """Of a text longer than the model's token limit times this, only head and tail are handed to the model."""
 
 
+def load_model(kind: str, name_or_path: str, device: str | None) -> Any:
+    """Return a model of this class of the library; a MissingExtraError says how to install it."""
+    try:
+        import sentence_transformers
+    except ImportError as error:
+        raise MissingExtraError("sentence-transformers", INSTALL) from error
+    return getattr(sentence_transformers, kind)(name_or_path, device=device)
+
+
 class SentenceTransformerEmbedder:
     """A model of the sentence-transformers library, loaded on first use.
 
@@ -76,9 +85,5 @@ class SentenceTransformerEmbedder:
     def _load(self) -> Any:
         with self._lock:
             if self._model is None:
-                try:
-                    from sentence_transformers import SentenceTransformer
-                except ImportError as error:
-                    raise MissingExtraError("sentence-transformers", INSTALL) from error
-                self._model = SentenceTransformer(self.name_or_path, device=self.device)
+                self._model = load_model("SentenceTransformer", self.name_or_path, self.device)
             return self._model

@@ -29,7 +29,7 @@ from coherence.core.events import (
 )
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Counters
-from coherence.core.validation import call_text, ends
+from coherence.core.validation import ends
 from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
 from coherence.detect.contradiction import ContradictionDetector
@@ -212,7 +212,8 @@ class AgentState(EventDetector[Facts]):
         raw = bytes(event.arguments)
         made = trace_call(event.tool_name, raw)
         push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, made), MAX_OPEN)
-        text = call_text(event.tool_name, msgspec.json.decode(raw)) if raw[:1] == b'"' else _call_text(event, raw)
+        shown = msgspec.json.decode(raw) if raw[:1] == b'"' else raw.decode()
+        text = f"{event.tool_name}({shown})"
         if facts.joinable and facts.context and facts.context[-1].seq == facts.step_seq:
             last = facts.context[-1]
             last.text = _shortened(f"{last.text}\n{text}")
@@ -461,10 +462,6 @@ def _shortened(text: str) -> str:
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _call_text(event: ToolCall, raw: bytes) -> str:
-    return f"{event.tool_name}({raw.decode()})"
 
 
 RECENT = 30

@@ -69,51 +69,21 @@ def checks_for(plugin: Any) -> list[Check]:
         If it is none of these.
     """
     if callable(getattr(plugin, "observe", None)) and inspect.isclass(plugin):
-        checks = _detector_checks()
+        kind = "detector"
     elif callable(getattr(plugin, "compute", None)):
-        checks = _scalar_checks() if is_scalar(plugin) else _metric_checks()
+        kind = "scalar" if is_scalar(plugin) else "metric"
     elif callable(getattr(plugin, "embed", None)):
-        checks = _embedder_checks()
+        kind = "embedder"
     elif callable(getattr(plugin, "get_goals", None)):
-        checks = _provider_checks()
+        kind = "provider"
     elif callable(plugin) and isinstance(getattr(plugin, "name", None), str) and not inspect.isclass(plugin):
-        checks = _rule_checks()
+        kind = "rule"
     else:
         raise TypeError(f"{plugin!r} is no metric, embedder, state provider or rule, and no class of a detector")
     label = getattr(plugin, "name", type(plugin).__name__)
-    return [Check(f"{label}: {run.__name__.strip('_').replace('_', ' ')}", partial(run, plugin)) for run in checks]
-
-
-def _metric_checks() -> list[Callable[[Any], None]]:
     return [
-        _is_well_formed,
-        _stays_in_range,
-        _repeats_itself,
-        _leaves_its_input_alone,
-        _reads_only_what_it_declares,
-        _is_unknown_without_its_sources,
-        _points_at_what_exists,
+        Check(f"{label}: {run.__name__.strip('_').replace('_', ' ')}", partial(run, plugin)) for run in CHECKS[kind]
     ]
-
-
-def _scalar_checks() -> list[Callable[[Any], None]]:
-    return [_is_well_formed, _returns_a_share_or_none, _explains_with_evidence]
-
-
-def _embedder_checks() -> list[Callable[[Any], None]]:
-    return [_declares_its_dimension, _embeds_hostile_texts, _embeds_the_same_text_alike, _embeds_batches_in_order]
-
-
-def _provider_checks() -> list[Callable[[Any], None]]:
-    return [_returns_lists_of_texts]
-
-
-def _rule_checks() -> list[Callable[[Any], None]]:
-    return [_is_a_rule, _finds_alike_and_in_range, _leaves_the_state_alone]
-
-
-def _detector_checks() -> list[Callable[[Any], None]]:
-    return [_is_a_detector, _takes_in_every_event, _goes_on_from_its_snapshot]
 
 
 def sample_states() -> Iterator[tuple[str, AgentState]]:
@@ -385,3 +355,22 @@ def _resolved(value: Any) -> Any:
         return await value
 
     return asyncio.run(wait())
+
+
+CHECKS: dict[str, tuple[Callable[[Any], None], ...]] = {
+    "metric": (
+        _is_well_formed,
+        _stays_in_range,
+        _repeats_itself,
+        _leaves_its_input_alone,
+        _reads_only_what_it_declares,
+        _is_unknown_without_its_sources,
+        _points_at_what_exists,
+    ),
+    "scalar": (_is_well_formed, _returns_a_share_or_none, _explains_with_evidence),
+    "embedder": (_declares_its_dimension, _embeds_hostile_texts, _embeds_the_same_text_alike, _embeds_batches_in_order),
+    "provider": (_returns_lists_of_texts,),
+    "rule": (_is_a_rule, _finds_alike_and_in_range, _leaves_the_state_alone),
+    "detector": (_is_a_detector, _takes_in_every_event, _goes_on_from_its_snapshot),
+}
+"""Checks of each kind of plug-in, in the order in which they run."""

@@ -108,25 +108,6 @@ def assert_fails_only(plugin: Any, name: str, message: str) -> None:
     assert message in failed[name]
 
 
-def test_checks_for_a_good_metric_and_a_good_scalar_pass() -> None:
-    for plugin in (Good(), GoodScalar()):
-        for check in checks_for(plugin):
-            check()
-
-
-def test_checks_for_a_check_s_name_says_whose_and_what() -> None:
-    assert [str(check) for check in checks_for(Good())] == [
-        "sample: is well formed",
-        "sample: stays in range",
-        "sample: repeats itself",
-        "sample: leaves its input alone",
-        "sample: reads only what it declares",
-        "sample: is unknown without its sources",
-        "sample: points at what exists",
-    ]
-    assert [str(check) for check in checks_for(StaticState())] == ["StaticState: returns lists of texts"]
-
-
 @pytest.mark.parametrize("thing", [42, "text", None, object()])
 def test_checks_for_what_is_no_plugin_is_refused(thing: object) -> None:
     with pytest.raises(TypeError, match="is no metric, embedder, state provider or rule"):
@@ -183,19 +164,6 @@ def test_checks_for_a_metric_that_changes_its_input_is_found(kind: str) -> None:
         return 0.5
 
     assert_fails_only(metric(compute), "leaves its input alone", f"changes {kind}")
-
-
-def test_checks_for_the_input_of_a_check_has_a_text_for_each_row() -> None:
-    def compute(data: MetricInput) -> float:
-        return float(all(data.context_texts[row] for row in range(len(data.context))))
-
-    for check in checks_for(metric(compute)):
-        check()
-
-
-def test_checks_for_reading_all_memories_undeclared_is_found() -> None:
-    broken = metric(lambda data: 0.5 if len(data.all_memories) else None)
-    assert_fails_only(broken, "reads only what it declares", "reads all memories without declaring needs")
 
 
 def test_checks_for_reading_all_memories_undeclared_after_other_sources_or_in_explain_is_found() -> None:
@@ -262,25 +230,6 @@ def test_checks_for_a_scalar_that_explains_itself_with_anything_else_is_found(ev
     assert_fails_only(Talking(), "explains with evidence", "not Evidence")
 
 
-def test_checks_for_a_scalar_may_explain_itself_with_evidence_or_nothing() -> None:
-    class Talking(GoodScalar):
-        """Half, and why."""
-
-        said: Evidence | None = Evidence("since noon", "context")
-
-        def explain(self) -> Evidence | None:
-            return self.said
-
-    class Silent(Talking):
-        """Half."""
-
-        said = None
-
-    for plugin in (Talking(), Silent()):
-        for check in checks_for(plugin):
-            check()
-
-
 # Embedders
 
 
@@ -292,11 +241,6 @@ class Broken(HashingEmbedder):
 
 
 Vector = npt.NDArray[np.float32]
-
-
-def test_checks_for_a_good_embedder_passes() -> None:
-    for check in checks_for(Broken()):
-        check()
 
 
 @pytest.mark.parametrize(
@@ -403,8 +347,3 @@ def test_checks_for_a_provider_that_returns_no_list_of_texts_is_found(
     broken = CallableState(**{source: lambda: returned})  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match=message):
         run(broken, "returns lists of texts")
-
-
-def test_checks_for_an_async_provider_is_waited_for() -> None:
-    with pytest.raises(AssertionError, match="get_goals returns str, not a list of str"):
-        run(CallableState(goals=_one_text), "returns lists of texts")

@@ -274,11 +274,6 @@ def test_redact_what_is_no_secret_comes_back_as_the_same_object(text: str) -> No
     assert redact(text) is text
 
 
-def test_redact_the_tables_are_long_enough_to_mean_something() -> None:
-    assert len(SECRETS) >= 60
-    assert len(NEAR_MISSES) >= 60
-
-
 # A secret that stands by itself, and the separators it may stand between.
 BARE = [AWS, GITHUB, ANTHROPIC, OPENAI, JWT, SENDGRID, TELEGRAM, SLACK, STRIPE, PEM, "hf_" + "aBcD" * 9, "SK" + HEX]
 SEPARATORS = [" ", "\n", '"', "'", "=", ": ", ", ", "(", "`", "\\n", ">"]
@@ -509,11 +504,6 @@ def test_redact_value_lists_under_a_sensitive_key_and_arguments_after_a_flag_are
 def test_redact_value_a_schema_under_a_sensitive_key_stays() -> None:
     schema = {"properties": {"token": {"type": "string", "description": "The token."}}}
     assert redact_value(schema) is schema
-
-
-def test_redact_value_the_docker_configuration_is_redacted() -> None:
-    value = {"auths": {"r.io": {"auth": "dXNlcjpwYXNzMQ=="}}}
-    assert redact_value(value) == {"auths": {"r.io": {"auth": "[redacted:auth]"}}}
 
 
 def test_redact_value_a_named_tuple_becomes_a_tuple_only_if_it_holds_a_secret() -> None:

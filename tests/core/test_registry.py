@@ -93,17 +93,6 @@ def test_create_metric_a_registered_instance_is_used_as_it_is() -> None:
     assert create_metric("steady") is steady
 
 
-def test_create_metric_a_registered_factory_is_called() -> None:
-    register(lambda: Steady(), name="made")
-    assert isinstance(create_metric("made"), Steady)
-
-
-def test_available_a_name_of_its_own_may_be_given() -> None:
-    register(Steady, name="calm")
-    assert "calm" in names()
-    assert "steady" not in names()
-
-
 def test_available_embedders_and_providers_have_groups_of_their_own() -> None:
     register(MiniLMEmbedder, name="mine", group="embedders")
     assert lookup("embedders", "mine") is MiniLMEmbedder
@@ -168,29 +157,11 @@ def test_a_notebook_cell_that_is_run_again_replaces_its_own_metric() -> None:
     assert lookup("metrics", "cell") is second
 
 
-def test_registry_a_class_that_is_defined_again_replaces_itself() -> None:
-    def define_class() -> type:
-        class Again(Steady):
-            name = "again"
-
-        return register(Again)
-
-    define_class()
-    second = define_class()
-    assert lookup("metrics", "again") is second
-
-
 def test_registry_another_plugin_of_the_same_name_is_refused() -> None:
     register(Steady)
     with pytest.raises(PluginError, match=f"metric 'steady' is taken .registered in {re.escape(__name__)}."):
         register(Budget, name="steady")
     assert lookup("metrics", "steady") is Steady
-
-
-def test_registry_a_taken_name_can_be_replaced_on_purpose() -> None:
-    register(Steady)
-    register(Budget, name="steady", replace=True)
-    assert lookup("metrics", "steady") is Budget
 
 
 def test_plugin_a_built_in_is_hidden_only_on_purpose_and_comes_back() -> None:
@@ -269,31 +240,9 @@ class TakesOptional:
         return 0.5
 
 
-class TakesAny:
-    def compute(self, *data: MetricInput) -> float:
-        return 0.5
-
-
-class TakesKeyword:
-    def compute(self, *, unit: float = 1.0) -> float:
-        return 0.5
-
-
 class StaticInput:
     @staticmethod
     def compute(data: MetricInput) -> float:
-        return 0.5
-
-
-class StaticScalar:
-    @staticmethod
-    def compute() -> float:
-        return 0.5
-
-
-class ClassInput:
-    @classmethod
-    def compute(cls, data: MetricInput) -> float:
         return 0.5
 
 
@@ -308,29 +257,21 @@ class Wraps:
     ("kind", "scalar"),
     [
         (Steady, False),
+        (Budget, True),
         (TakesOptional, False),
-        (TakesAny, False),
-        (TakesKeyword, True),
         (StaticInput, False),
-        (StaticScalar, True),
-        (ClassInput, False),
     ],
 )
 def test_is_scalar_a_class_and_its_instance_are_scalar_alike(kind: type, scalar: bool) -> None:
     assert is_scalar(kind) is scalar
-    assert is_scalar(kind()) is scalar
+    assert is_scalar(kind(StaticState()) if kind is Budget else kind()) is scalar
 
 
 def test_is_scalar_a_scalar_is_told_by_what_its_compute_takes() -> None:
-    assert is_scalar(Budget)
     assert is_scalar(Wraps(lambda: 0.5))
     assert not is_scalar(Wraps(lambda data: 0.5))
     assert is_scalar(Wraps(Budget(StaticState()).compute))
     assert not is_scalar(Wraps(Steady().compute))
-
-
-def test_is_scalar_a_compute_without_a_signature_is_taken_for_one_with_input() -> None:
-    assert not is_scalar(Wraps(max))  # a builtin that inspect cannot read
 
 
 def test_is_scalar_a_thing_without_compute_is_no_metric() -> None:
@@ -387,18 +328,6 @@ def test_the_built_ins_come_from_the_distribution_and_load(group: registry.Group
     assert [plugin.name for plugin in built_in] == sorted(expected)
     for plugin in built_in:
         assert plugin.load() is lookup(group, plugin.name)
-
-
-def test_available_a_built_in_metric_is_called_as_its_entry_point() -> None:
-    for plugin in available():
-        if plugin.origin == "coherence-sensor":
-            assert plugin.load().name == plugin.name
-
-
-def test_create_metric_a_built_in_scalar_is_made_by_name_for_a_provider() -> None:
-    made = create_metric("cost", StaticState(counters=Counters(cost_usd=0.25)))
-    assert isinstance(made, Cost)
-    assert made.compute() == 0.25  # of 1 dollar
 
 
 def test_create_metric_an_unknown_name_lists_the_known_ones() -> None:

@@ -70,11 +70,6 @@ def test_baselines_words_far_from_goal() -> None:
     assert (said, user) == (None, None)  # calls have been made: what is said counts no more
 
 
-def test_baselines_an_agent_without_calls_is_judged_by_what_it_says() -> None:
-    scores = named([told(Step(role="assistant", content="Weather is fine"), Step(role="assistant", content=" "))])
-    assert scores["words far from goal"].step_scores["r"] == [1.0, None]
-
-
 @pytest.mark.parametrize("end", range(1, 7))
 def test_baselines_a_step_is_scored_by_what_came_before_it(end: int) -> None:
     whole = run("r", "uctcta")

@@ -118,11 +118,6 @@ def test_blame_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
     assert (found.verdict, found.why[:19]) == ("undecided", "no step stands out:")
 
 
-@pytest.mark.parametrize("others", [(), PLAIN[1:2], PLAIN[1:]])
-def test_blame_a_short_run_with_an_assumption_is_decided(others: tuple[Step, ...]) -> None:
-    assert blame(run(*others, ASSUMES), success=False).verdict == "decided"
-
-
 def test_blame_a_run_of_short_steps_in_another_language_is_undecided() -> None:
     """Each step is too short to tell a language; the run is not, and its first step has a number of its own."""
     said = (
@@ -145,16 +140,6 @@ def test_a_first_step_in_another_language_is_not_named() -> None:
     assert found.steps[0].step == 2
     assert found.verdict == "undecided"
     assert found.why == "1 of 3 steps is not in English, as the cues are; step 1 is as likely"
-
-
-def test_blame_a_run_in_another_language_is_undecided() -> None:
-    german = (
-        "Die Datei fehlt, deshalb nehme ich an, dass der Preis hundert Euro war, wie es mir der Kunde gesagt hat und"
-    )
-    steps = [Step(role="assistant", content=f"{german} {number}") for number in (1290, 17)]
-    found = blame(run(*steps), success=False)
-    assert found.verdict == "undecided"
-    assert "not in English" in found.why
 
 
 def test_blame_a_short_undecided_run_says_that_step_1_is_as_likely() -> None:
@@ -219,10 +204,6 @@ def test_blame_secrets_are_not_quoted() -> None:
     secret = "sk-ant-api03-" + "A1b2C3d4" * 10
     found = blame(run(Step(role="assistant", content=f"Let's assume the key {secret} works.")))
     assert "A1b2C3d4" not in repr(found)
-
-
-def test_blame_it_is_public() -> None:
-    assert coherence.blame is blame
 
 
 @pytest.mark.parametrize("thing", [None, "run", [], {"id": "x"}])

@@ -59,10 +59,6 @@ def test_minus_a_paired_difference_is_surer_than_its_parts() -> None:
     assert difference.low == pytest.approx(1.0) == difference.high  # each task is better by one
 
 
-def test_figure_one_task_has_no_interval() -> None:
-    assert share([1.0, 0.0], ["a", "a"]).figure() == Figure(0.5)
-
-
 def test_figure_draws_without_a_value_are_left_out_and_too_many_of_them_leave_no_interval() -> None:
     def some(weights: Floats) -> Floats:
         return np.where(np.arange(len(weights)) % 3 == 0, np.nan, 1.0)

@@ -163,13 +163,6 @@ def test_judge_labels_that_answer_nothing_are_refused(runs: list[LabelledRun], t
         choose(runs, target)
 
 
-def test_judge_attacked_runs_say_nothing_of_failure() -> None:
-    attacked = run("x", hijacked=False, attacked=True, success=False)
-    quiet = run("y", hijacked=False, attacked=False, success=True)
-    ((_, asked),) = choose([attacked, quiet, run("z", success=False)], "failure")
-    assert [case.run.id for case in asked] == ["y", "z"]
-
-
 def test_question_the_middle_step_of_an_odd_run_is_not_in_its_first_half() -> None:
     runs = [run("b", "uaa", success=False), run("g", "uaa", success=True)]
     found = values(judged(FAILURE, runs, system(b=[0.1, 0.9, 0.9], g=[0.2, 0.3, 0.1])))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from pathlib import Path
 
 import msgspec
 
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.bootstrap import Figure
 from coherence.evaluation.comparison import Evaluation, evaluate
-from coherence.evaluation.page import render_evaluation, write_page
+from coherence.evaluation.page import render_evaluation
 from coherence.evaluation.systems import of_steps
 from evaluation.builders import run
 
@@ -110,11 +109,6 @@ def test_render_evaluation_hostile_names_are_text() -> None:
     assert "\x00" not in text and "\ud800" not in text
 
 
-def test_the_same_page_for_the_same_evaluation(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", found())
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == render_evaluation(found())
-
-
 def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None:
     def of(count: int) -> Evaluation:
         # Six succeeded, and as many as asked for failed: each a task of its own.
@@ -147,10 +141,6 @@ def test_page_there_is_a_range_only_over_all_five_folds() -> None:
         return evaluate(runs, [mine], draws=10).sections[0].rows[0].folds
 
     assert (folds(5), folds(60)) == (None, (1.0, 1.0))
-
-
-def test_render_evaluation_the_number_of_draws_is_the_one_that_was_made() -> None:
-    assert "drawn again 50 times" in checked(render_evaluation(found())).text
 
 
 def test_render_evaluation_one_is_said_in_the_singular() -> None:

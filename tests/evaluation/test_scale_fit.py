@@ -119,7 +119,3 @@ def test_reliability_bins_are_weighted_to_the_prior() -> None:
     low, high = 0.03 / 2.94, 0.09 / 1.06
     assert np.array(found.bins) == pytest.approx(np.array([(0.1, low), (0.5, high)]))
     assert found.error == pytest.approx(2.94 / 4 * (0.1 - low) + 1.06 / 4 * (0.5 - high))
-
-
-def test_reliability_risks_that_mean_what_they_say_have_no_error() -> None:
-    assert reliability(np.full(100, PRIOR), (np.arange(100) % 7 == 0).astype(float), count=1).error < 1e-12

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coherence import CoherenceSensor
-from coherence.core.protocols import ScalarMetricFn
 from coherence.core.readings import Counters
 from coherence.metrics import Cost, ErrorRate, TokenUsage
 from coherence.providers import HashingEmbedder, StaticState
@@ -69,57 +65,12 @@ def test_token_usage_is_the_used_share_of_the_budget(
     assert TokenUsage(source, budget=4000).compute() == expected
 
 
-def test_counters_default_budgets_are_a_dollar_and_a_million_tokens() -> None:
-    source = counted(Counters(cost_usd=0.5, tokens_in=250_000, tokens_out=500_000))
-    assert Cost(source).compute() == 0.5
-    assert TokenUsage(source).compute() == 0.75
-
-
-def test_counters_a_smaller_budget_raises_the_value() -> None:
-    source = counted(Counters(cost_usd=0.1, tokens_in=100))
-    assert Cost(source, 0.2).compute() == 2 * (Cost(source, 0.4).compute() or 0)
-    assert TokenUsage(source, 200).compute() == 2 * (TokenUsage(source, 400).compute() or 0)
-
-
-def test_values_follow_the_counters() -> None:
-    state = counted(Counters(calls=1, errors=0))
-    rate = ErrorRate(state)
-    assert rate.compute() == 0.0
-    state.counters = Counters(calls=2, errors=1)
-    assert rate.compute() == 0.5
-
-
-known = st.none() | st.integers(0, 10**9)
-
-
-@given(
-    counters=st.builds(
-        Counters, calls=known, errors=known, tokens_in=known, tokens_out=known, cost_usd=st.none() | st.floats(0, 1e12)
-    )
-)
-@pytest.mark.parametrize("make", [ErrorRate, Cost, TokenUsage])
-def test_counters_every_value_is_a_share_or_unknown(
-    make: Callable[[StaticState], ErrorRate | Cost | TokenUsage], counters: Counters
-) -> None:
-    value = make(counted(counters)).compute()
-    assert value is None or 0.0 <= value <= 1.0
-
-
 @pytest.mark.parametrize("budget", [0.0, -1.0, math.inf, math.nan])
 def test_counters_a_budget_that_nothing_can_be_a_share_of_is_refused(budget: float) -> None:
     with pytest.raises(ValueError, match=f"budget_usd must be above 0 and finite, not {budget}"):
         Cost(counted(Counters()), budget_usd=budget)
     with pytest.raises(ValueError, match=f"budget must be above 0 and finite, not {budget}"):
         TokenUsage(counted(Counters()), budget=budget)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("make", [ErrorRate, Cost, TokenUsage])
-def test_counters_each_is_a_scalar_metric_of_which_a_high_value_is_bad(
-    make: Callable[[StaticState], ErrorRate | Cost | TokenUsage],
-) -> None:
-    metric = make(counted(Counters()))
-    assert isinstance(metric, ScalarMetricFn)
-    assert metric.inverted is True
 
 
 def test_counters_a_sensor_takes_them_by_name_from_its_provider() -> None:

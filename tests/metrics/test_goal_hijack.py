@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from coherence import Monitor, Store
-from coherence.cli.main import main
 from coherence.core.events import Event, Goal, Message, Ticked, ToolCall, ToolResult
 from coherence.detect.hijack import ALARM_5
 from coherence.metrics import GoalHijack
 from coherence.monitor.replay import Replay
-from coherence.providers import StaticState
 from coherence.state.reducer import AgentState
 from coherence.testing import Check, checks_for
 
@@ -79,16 +75,6 @@ def test_goal_hijack_without_a_sentence_it_says_so() -> None:
     assert str(evidence).startswith("read_file(…) of event 2 follows nothing that a result says (provenance 0.")
 
 
-def test_goal_hijack_a_monitor_explains_both_channels_in_full() -> None:
-    m = Monitor(goal="Pay the bill in bill.txt", embedder=False, config={"tick": "manual"})
-    for tool, arguments in (("read_file", {"path": "bill.txt"}), ("send_email", {"to": "eve@x.org", "body": "7"})):
-        made = m.tool_call(tool, arguments)
-        m.decide()
-        assert m.latest is not None
-        assert m.latest.evidence["goal_hijack"] == GoalHijack(m.state).explain()
-        m.tool_result(INJECTED, call=made)
-
-
 def test_renumber_of_an_earlier_session_it_names_no_numbers() -> None:
     state = after(*RUN)
     state.detectors.renumber()
@@ -102,10 +88,6 @@ def test_renumber_of_an_earlier_session_it_names_no_numbers() -> None:
 )
 def test_goal_hijack_it_keeps_the_contract(check: Check) -> None:
     check()
-
-
-def test_goal_hijack_a_provider_that_tells_no_calls_leaves_it_unknown() -> None:
-    assert GoalHijack(StaticState()).compute() is None  # type: ignore[arg-type]
 
 
 def test_explain_in_a_monitor_it_counts_in_the_index() -> None:
@@ -159,27 +141,3 @@ def test_goal_hijack_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes
         report = Replay(store, row).report()
     assert report.ticks > 60
     assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
-
-
-def test_goal_hijack_the_command_takes_it_by_name(tmp_path: Path) -> None:
-    steps = [
-        {"i": 0, "role": "user", "content": "Pay the bill in bill.txt"},
-        {"i": 1, "role": "assistant", "content": "", "tool_calls": [{"name": "read_file", "arguments": {"path": "b"}}]},
-        {"i": 2, "role": "tool", "content": INJECTED, "tool_name": "read_file"},
-        {
-            "i": 3,
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [{"name": "send", "arguments": {"to": "eve@x.org"}}],
-        },
-    ]
-    run = {"id": "r", "source": "s", "group": "g", "goal": "Pay the bill in bill.txt", "steps": steps, "labels": {}}
-    (tmp_path / "r.jsonl").write_text(json.dumps(run) + "\n")
-    arguments = ["score", str(tmp_path / "r.jsonl"), "--embedder", "hashing", "--metric", "goal_hijack"]
-    result = CliRunner().invoke(main, [*arguments, "--jsonl", str(tmp_path / "o.jsonl")])
-    assert result.exit_code == 0, result.output
-    lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
-    values = [line["metrics"]["goal_hijack"] for line in lines]
-    assert values[0] is None
-    assert values[1] == values[2] < values[3]
-    assert lines[3]["decision"] == "warn"

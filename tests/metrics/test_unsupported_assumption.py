@@ -12,14 +12,12 @@ from msgspec import Raw
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import UnknownSourceError
 from coherence.core.events import Correction, Event, Goal, Memory, Message, ToolCall, ToolResult
-from coherence.core.registry import create_metric
 from coherence.detect.assumption import AssumptionFacts
 from coherence.detect.text_analysis import TextAnalysis
 from coherence.metrics import UnsupportedAssumption
-from coherence.monitor.monitor import Monitor
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import Snapshot, pack, unpack
-from coherence.providers import HashingEmbedder, StaticState
+from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
 from coherence.state.reducer import AgentState
@@ -61,10 +59,6 @@ def test_unsupported_assumption_it_keeps_the_contract(check: Check) -> None:
 def test_unsupported_assumption_it_is_unknown_before_the_first_step() -> None:
     assert value() is None
     assert value(Goal("Find the price."), Message("user", "Please")) is None
-
-
-def test_unsupported_assumption_it_is_unknown_for_a_provider_that_does_not_tell_who_said_what() -> None:
-    assert UnsupportedAssumption(StaticState(goals=["x"], context=[ASSUMED])).compute() is None  # type: ignore[arg-type]
 
 
 def test_unsupported_assumption_an_assumption_weighs_more_than_a_statement() -> None:
@@ -165,13 +159,3 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
             one.fold(seq, float(seq), event)
     assert again.assumption.data == state.assumption.data
     assert UnsupportedAssumption(again).compute() == UnsupportedAssumption(state).compute()
-
-
-def test_unsupported_assumption_it_has_a_name_to_be_asked_for() -> None:
-    assert isinstance(create_metric(NAME, AgentState()), UnsupportedAssumption)
-    with Monitor(embedder=None, config={"metrics": [NAME]}) as m:
-        m.message("assistant", ASSUMED)
-        m.decide()
-        assert m.latest is not None
-        assert m.latest.metrics[NAME] == UnsupportedAssumption(m.state).compute()
-        assert "1290" in str(m.latest.evidence[NAME])

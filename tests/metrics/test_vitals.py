@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.core.config import MonitorConfig, PressureConfig
-from coherence.core.errors import UnknownSourceError
+from coherence.core.config import MonitorConfig
 from coherence.core.events import Compaction, Event, Goal, Message, ToolCall, ToolResult, Usage
 from coherence.core.readings import MetricInput
 from coherence.metrics import (
@@ -22,7 +21,6 @@ from coherence.metrics import (
     RecentErrorRate,
     Repetition,
     Uncertainty,
-    Unlimited,
 )
 from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
@@ -70,11 +68,6 @@ def test_the_recent_error_rate_is_windowed(pattern: str, rate: float | None) -> 
     assert RecentErrorRate(after(*results(pattern))).compute() == rate
 
 
-def test_vitals_the_window_of_the_error_rate_is_configured() -> None:
-    config = MonitorConfig(pressure=PressureConfig(error_window=4))
-    assert RecentErrorRate(after(*results("xx.."), config=config)).compute() == 0.5
-
-
 @pytest.mark.parametrize(
     ("events", "share"),
     [
@@ -111,20 +104,6 @@ def test_repetition_is_the_share_of_what_was_just_done_or_said(events: list[Even
 def test_context_exhaustion_is_the_newest_calls_share_of_the_window(usage: list[Event], share: float | None) -> None:
     state = after(*usage, config=MonitorConfig(context_tokens=1_000))
     assert ContextExhaustion(state).compute() == share
-
-
-def test_context_exhaustion_says_that_the_size_is_not_configured() -> None:
-    with pytest.raises(UnknownSourceError, match="context_tokens"):
-        ContextExhaustion(after(Usage(1, 1))).compute()
-
-
-def test_unlimited_a_share_of_a_budget_that_is_not_set_says_so() -> None:
-    with pytest.raises(UnknownSourceError, match="no budget of money is set"):
-        Unlimited("cost", "money").compute()
-
-
-def test_uncertainty_is_unknown_before_anything_was_said_or_done() -> None:
-    assert Uncertainty(after(Goal("fix it"))).compute(NOTHING) is None
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +19,13 @@ from coherence import Monitor, Store
 from coherence.core.events import Ticked, ToolResult
 from coherence.monitor.background import BACKGROUND
 from coherence.providers import HashingEmbedder
+from monitor.helpers import until
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def monitor(**options: Any) -> Monitor:
     return Monitor(**{"embedder": HashingEmbedder(32), **options})
-
-
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for something that happens on another thread."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def say_in_child(m: Monitor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from coherence import Monitor, Store
+from coherence import Monitor
 from coherence.baseline.appraiser import AppraiserState
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
-from coherence.monitor.replay import Replay
 from coherence.policy.regulator import RegulatorState
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
+from monitor.helpers import check_replay
 
 WIPE = {"command": "cd build && rm -rf /var/lib/data"}
 LOOK = {"command": "ls -la"}
@@ -51,14 +50,6 @@ def step(m: Monitor, *, lost: bool) -> str:
 
 def ask(m: Monitor, arguments: dict[str, str] = WIPE, times: int = 1) -> list[str]:
     return [m.check("Bash", arguments).kind for _ in range(times)]
-
-
-def check_replay(path: Path) -> None:
-    with Store(path) as store:
-        assert store.verify() == []
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
 def test_blocks_a_calm_agent_is_refused_nothing() -> None:
@@ -159,26 +150,11 @@ def test_blocks_refusals_by_a_budget_do_not_count_against_a_later_block() -> Non
     assert not any(found.lifted for found in m.check("Bash", WIPE).findings)  # the third one of the new block
 
 
-def test_blocks_a_budget_that_may_only_warn_refuses_nothing() -> None:
-    m = monitor(budget={"calls": 1}, rules={"budget": {"most": "warn"}})
-    step(m, lost=False)
-    assert ask(m) == ask(m, LOOK) == ["warn"]
-
-
 @pytest.mark.parametrize("most", ["continue", "guide", "warn"])
 def test_blocks_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: Path, most: str) -> None:
     with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"most": most}}) as m:
         step(m, lost=True)
         assert ask(m) == ["warn"]  # of the block
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_a_calm_agent_is_refused_nothing_whatever_the_threshold(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"threshold": 0.1}}) as m:
-        step(m, lost=False)
-        assert ask(m) == ["continue"]
-        step(m, lost=True)
-        assert ask(m, times=12) == ["block"] * 10 + ["warn"] * 2  # and no block is permanent
     check_replay(tmp_path / "s.db")
 
 
@@ -225,7 +201,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_blocks import ask, monitor, step
+from monitor.test_blocks import ask, monitor, step
 m = monitor(Path(sys.argv[1]), refusals=4)
 step(m, lost=True)
 assert ask(m, times=3) == ["block"] * 3
@@ -239,8 +215,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_blocks_a_restart_in_the_middle_of_a_block_changes_nothing(tmp_path: Path, end: str) -> None:
     path = tmp_path / "s.db"
     if end == "kill":
-        here = os.path.dirname(os.path.abspath(__file__))
-        done = subprocess.run([sys.executable, "-c", KILLED, path, here], check=False, capture_output=True, text=True)
+        tests = Path(__file__).parents[1]
+        done = subprocess.run([sys.executable, "-c", KILLED, path, tests], check=False, capture_output=True, text=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
     else:
         with monitor(path, refusals=4) as m:

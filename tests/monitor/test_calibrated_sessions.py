@@ -183,15 +183,6 @@ def test_calibrated_sessions_a_label_needs_a_store_and_must_be_one(path: Path) -
         m.label_run("good")
 
 
-def test_calibrated_sessions_switched_off_by_the_environment_a_label_goes_nowhere(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COHERENCE_DISABLED", "1")
-    with Monitor(resume=True, store=path, embedder=False) as m:
-        m.label_run("good")
-    assert not path.exists()
-
-
 def test_calibrated_sessions_a_run_is_known_although_the_process_was_killed_after_its_outcome(path: Path) -> None:
     script = (
         "import os, sys; from coherence.monitor.monitor import Monitor\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from coherence import Monitor, Store
-from coherence.core.events import Fault
-from coherence.monitor.replay import Replay
+from coherence import Monitor
 from coherence.monitor.snapshots import Snapshot, to_text
 from coherence.policy.corrections import CorrectionPattern
 from coherence.providers import HashingEmbedder
+from monitor.helpers import check_replay
 
 ASKED = "What is the weather in Oslo?"
 TOLD = ("Celsius, not Fahrenheit", "no wind speeds", "name the day")
@@ -37,13 +35,6 @@ def correct(m: Monitor, *texts: str, asked: str = ASKED) -> None:
 def pattern(m: Monitor) -> CorrectionPattern:
     (found,) = m.corrections()
     return found
-
-
-def check_replay(path: Path) -> None:
-    with Store(path) as store:
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
 def test_the_third_correction_makes_a_pattern() -> None:
@@ -129,22 +120,6 @@ def test_correction_pattern_a_wrong_edit_is_refused_by_name() -> None:
     assert pattern(m).examples[0].text == "name the day"
 
 
-def test_a_monitor_records_a_wrong_edit_as_a_fault() -> None:
-    m = monitor()
-    m.edit_correction("c-unknown", "text")
-    m.edit_correction(None, "text")  # type: ignore[arg-type]
-    assert [type(record.event) for record in m.events()] == [Fault, Fault]
-
-
-def test_corrections_learned_switched_off_nothing_is_edited_and_prompts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COHERENCE_DISABLED", "1")
-    m = monitor()
-    correct(m, *TOLD)
-    m.edit_correction("c-unknown", "text")
-    m.forget_correction("c-unknown")
-    assert m.corrections() == [] and m.inject_corrections(ASKED) == ASKED
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_corrections_learned_wrong_arguments_are_refused_whether_there_are_corrections_or_not(known: bool) -> None:
     m = monitor()
@@ -222,7 +197,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_corrections_learned import TOLD, correct, monitor, pattern
+from monitor.test_corrections_learned import TOLD, correct, monitor, pattern
 m = monitor(Path(sys.argv[1]))
 correct(m, *TOLD)
 m.edit_correction(pattern(m).examples[0].id, "say which day it is")
@@ -234,8 +209,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_they_outlive_a_kill_and_replay(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    here = os.path.dirname(os.path.abspath(__file__))
-    done = subprocess.run([sys.executable, "-c", KILLED, path, here], check=False, capture_output=True, text=True)
+    tests = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", KILLED, path, tests], check=False, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with monitor(path) as m:
         assert [note.text for note in pattern(m).examples] == ["say which day it is", TOLD[1], TOLD[0]]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coherence import Monitor, Store
-from coherence.core.decisions import Appraisal, Decision, Finding
-from coherence.core.readings import Reading
-from coherence.monitor.replay import Replay
-from coherence.providers import HashingEmbedder
-from coherence.state.reducer import AgentState
+from monitor.helpers import FIRED, check_replay, guided, rows, step
 
 OUTCOMES = (
     "SELECT horizon, pressure_change, error_resolved, tool_switched, task_success FROM firing_outcomes "
@@ -23,52 +17,11 @@ ENDS = (
     "SELECT firing_id, task_success FROM firing_outcomes JOIN firings f USING (firing_id) "
     "WHERE horizon = 0 ORDER BY f.seq"
 )
-FIRED = "SELECT firing_id, pattern, pair, arm, text, delivered FROM firings ORDER BY event_id"
-
-
-class Sees:
-    """Active while the newest result names it."""
-
-    name = "loop"
-
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding:
-        seen = bool(state.context) and "loop" in state.context[-1].text.split()
-        return Finding(
-            rule="loop", severity="guide", active=seen, score=float(seen), threshold=0.5, why="it goes in a loop"
-        )
-
-
-def monitor(path: Path, *, session: str | None = None, agent: str = "main", tick: Any = "step", **more: Any) -> Monitor:
-    config = {"rules": {"loop": {"dwell": 0}}, "tick": tick, "guidance": {"cooldown": 0, **more}}
-    return Monitor(
-        agent=agent, store=path, session=session, embedder=HashingEmbedder(16), rules=[Sees()], config=config
-    )
-
-
-def step(m: Monitor, result: str = "loop", *, tool: str = "Read", error: bool = False) -> Decision:
-    number = m.counters.calls or 0
-    call = m.tool_call(tool, {"path": f"{number}.py"})
-    m.tool_result(f"{'abcdefghij'[number % 10]} {result}", error=error, call=call)
-    return m.decide()
-
-
-def rows(path: Path, sql: str, *parameters: Any) -> list[Any]:
-    with sqlite3.connect(path) as connection:
-        return connection.execute(sql, parameters).fetchall()
-
-
-def check_replay(path: Path, *, kept: int | None = 0) -> None:
-    with Store(path) as store:
-        assert store.verify() == []
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert report.differences == [] and report.equal == report.ticks
-            assert kept is None or report.kept == kept
 
 
 def test_guidance_outcomes_outcomes_are_those_at_one_five_and_ten_actions(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path, randomise=False) as m:
+    with guided(path, randomise=False) as m:
         guidance = step(m, error=True).guidance
         assert guidance is not None
         m.delivered(guidance)
@@ -91,7 +44,7 @@ def test_guidance_outcomes_outcomes_are_those_at_one_five_and_ten_actions(tmp_pa
 
 def test_guidance_outcomes_an_error_that_was_not_there_cannot_be_resolved(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path, randomise=False) as m:
+    with guided(path, randomise=False) as m:
         guidance = step(m).guidance
         step(m, "fine")
     assert guidance is not None
@@ -115,7 +68,7 @@ def test_the_tasks_end_is_the_outcome_of_each_of_its_firings(
     tmp_path: Path, told: list[dict[str, Any]], known: int | None
 ) -> None:
     path = tmp_path / "s.db"
-    with monitor(path, tick="manual") as m:
+    with guided(path, tick="manual") as m:
         fired = [step(m).guidance for _ in range(2)]
         for outcome in told:
             m.outcome(**outcome)
@@ -126,7 +79,7 @@ def test_the_tasks_end_is_the_outcome_of_each_of_its_firings(
 
 def test_guidance_outcomes_a_new_goal_is_a_new_task(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path) as m:
+    with guided(path) as m:
         step(m)
         m.goal("something else")
         newer = step(m).guidance
@@ -136,7 +89,7 @@ def test_guidance_outcomes_a_new_goal_is_a_new_task(tmp_path: Path) -> None:
 
 
 def test_an_outcome_without_a_firing_leaves_no_trace(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db") as m:
+    with guided(tmp_path / "s.db") as m:
         m.outcome(True)
         step(m, "fine")
         m.outcome(False, score=0.1)

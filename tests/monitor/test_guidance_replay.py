@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,69 +14,19 @@ import msgspec
 import pytest
 
 from coherence import Monitor, Store
-from coherence.core.decisions import Appraisal, Decision, Finding, Guidance
+from coherence.core.decisions import Decision, Guidance
 from coherence.core.events import ToolResult
-from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
 from coherence.policy.arms import draw_arm
-from coherence.providers import HashingEmbedder
-from coherence.state.reducer import AgentState
 from coherence.store.firings import read_pairs
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow
-
-FIRED = "SELECT firing_id, pattern, pair, arm, text, delivered FROM firings ORDER BY event_id"
-
-
-class Sees:
-    """Active while the newest result names it."""
-
-    name = "loop"
-
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding:
-        seen = bool(state.context) and "loop" in state.context[-1].text.split()
-        return Finding(
-            rule="loop", severity="guide", active=seen, score=float(seen), threshold=0.5, why="it goes in a loop"
-        )
-
-
-def monitor(path: Path, *, session: str | None = None, agent: str = "main", tick: Any = "step", **more: Any) -> Monitor:
-    config = {"rules": {"loop": {"dwell": 0}}, "tick": tick, "guidance": {"cooldown": 0, "randomise": True, **more}}
-    return Monitor(
-        agent=agent,
-        store=path,
-        session=session,
-        resume=True,
-        embedder=HashingEmbedder(16),
-        rules=[Sees()],
-        config=config,
-    )
-
-
-def step(m: Monitor, result: str = "loop", *, tool: str = "Read", error: bool = False) -> Decision:
-    number = m.counters.calls or 0
-    call = m.tool_call(tool, {"path": f"{number}.py"})
-    m.tool_result(f"{'abcdefghij'[number % 10]} {result}", error=error, call=call)
-    return m.decide()
-
-
-def rows(path: Path, sql: str, *parameters: Any) -> list[Any]:
-    with sqlite3.connect(path) as connection:
-        return connection.execute(sql, parameters).fetchall()
-
-
-def check_replay(path: Path, *, kept: int | None = 0) -> None:
-    with Store(path) as store:
-        assert store.verify() == []
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert report.differences == [] and report.equal == report.ticks
-            assert kept is None or report.kept == kept
+from monitor.helpers import FIRED, check_replay, guided, rows, step
 
 
 def test_only_a_confirmed_treatment_is_delivered(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     fired: list[Guidance] = []
-    with monitor(path) as m:
+    with guided(path) as m:
         for _ in range(6):
             guidance = step(m).guidance
             assert guidance is not None
@@ -101,7 +50,7 @@ def test_only_a_confirmed_treatment_is_delivered(tmp_path: Path) -> None:
 def test_a_session_with_guidance_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
     path = tmp_path / "s.db"
     for _ in range(2):
-        with monitor(path, tick=tick) as m:
+        with guided(path, tick=tick) as m:
             for at in range(12):
                 decision = step(m, "loop" if at % 3 else "fine", error=at % 2 == 0)
                 if decision.guidance:
@@ -118,14 +67,14 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_guidance_replay import monitor, step
-m = monitor(Path(sys.argv[1]))
+from monitor.helpers import guided, step
+m = guided(Path(sys.argv[1]))
 for at in range(7):
     step(m, "loop" if at < 4 else "fine", error=at % 2 == 0)
 m.flush()
 os.kill(os.getpid(), signal.SIGKILL)
 """
-HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = str(Path(__file__).parents[1])
 
 
 @pytest.mark.slow
@@ -148,12 +97,12 @@ def test_report_after_a_kill_firings_and_outcomes_go_on_as_if_nothing_had_been(t
         m.outcome(False)
 
     killed, whole = tmp_path / "killed.db", tmp_path / "whole.db"
-    done = subprocess.run([sys.executable, "-c", KILLED, killed, HERE], check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", KILLED, killed, TESTS], check=False, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    with monitor(killed) as m:
+    with guided(killed) as m:
         assert m.session == "1"
         rest(m)
-    with monitor(whole) as m:
+    with guided(whole) as m:
         for at in range(7):
             step(m, "loop" if at < 4 else "fine", error=at % 2 == 0)
         rest(m)
@@ -164,15 +113,15 @@ def test_report_after_a_kill_firings_and_outcomes_go_on_as_if_nothing_had_been(t
 
 def test_a_firing_that_was_not_delivered_is_shown_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path, randomise=False) as m:
+    with guided(path, randomise=False) as m:
         guidance = step(m).guidance
-    with monitor(path, randomise=False) as m:
+    with guided(path, randomise=False) as m:
         assert m.decide().guidance == guidance
         m.usage(tokens_in=1)
         assert m.decide().guidance == guidance
         assert guidance is not None
         m.delivered(guidance)
-    with monitor(path, randomise=False) as m:
+    with guided(path, randomise=False) as m:
         assert m.decide().guidance is None
     assert [row[5] for row in rows(path, FIRED)] == [1]
     check_replay(path)
@@ -181,7 +130,7 @@ def test_a_firing_that_was_not_delivered_is_shown_after_a_restart(tmp_path: Path
 def test_pairs_go_on_in_new_sessions_of_other_names(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     for name, firings in (("monday", 3), ("tuesday", 2), ("wednesday", 3)):
-        with monitor(path, session=name) as m:
+        with guided(path, session=name) as m:
             for _ in range(firings):
                 step(m)
     found = rows(path, "SELECT pair, arm FROM firings ORDER BY event_id")
@@ -218,7 +167,7 @@ def test_replay_a_new_session_tells_what_helps_and_not_what_harms(
 ) -> None:
     path = tmp_path / "s.db"
     verdicts(path, "loop", told, untold)
-    with monitor(path, learn=learn) as m:
+    with guided(path, learn=learn) as m:
         found = [step(m).guidance for _ in range(4)]
     assert {guidance.arm for guidance in found if guidance is not None} == arms
     assert all((guidance.pair is None) is learn for guidance in found if guidance is not None)
@@ -231,10 +180,10 @@ def test_replay_a_new_session_tells_what_helps_and_not_what_harms(
 
 def test_guidance_replay_a_session_that_is_under_way_keeps_its_policies(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path) as m:
+    with guided(path) as m:
         step(m)
     verdicts(path, "loop", 0.1, 0.5)
-    with monitor(path) as m:
+    with guided(path) as m:
         again = step(m).guidance
         assert m.session == "1" and again is not None and again.pair == 0
 
@@ -243,9 +192,9 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_guidance_replay import monitor, step
+from monitor.helpers import guided, step
 session = sys.argv[3] or None
-with monitor(Path(sys.argv[1]), session=session) as m:
+with guided(Path(sys.argv[1]), session=session) as m:
     for at in range(15):
         guidance = step(m, error=at % 2 == 0).guidance
         if guidance:
@@ -258,10 +207,10 @@ with monitor(Path(sys.argv[1]), session=session) as m:
 @pytest.mark.parametrize("shared", [True, False], ids=["one session", "a session each"])
 def test_report_four_processes_write_firings_to_one_store(tmp_path: Path, shared: bool) -> None:
     path = tmp_path / "s.db"
-    monitor(path, session="s" if shared else None).close()
+    guided(path, session="s" if shared else None).close()
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, path, HERE, "s" if shared else f"s{at}"], stderr=subprocess.PIPE
+            [sys.executable, "-c", WRITER, path, TESTS, "s" if shared else f"s{at}"], stderr=subprocess.PIPE
         )
         for at in range(4)
     ]
@@ -277,7 +226,7 @@ def test_report_four_processes_write_firings_to_one_store(tmp_path: Path, shared
 
 def test_report_eight_threads_decide_at_once_and_each_step_fires_once(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path) as m:
+    with guided(path) as m:
 
         def work() -> None:
             for _ in range(10):
@@ -305,7 +254,7 @@ def test_report_a_clock_that_runs_backwards_or_stands_still_spoils_nothing(
 ) -> None:
     path = tmp_path / "s.db"
     times = iter(range(10**6, 0, -7))
-    with monitor(path) as m:
+    with guided(path) as m:
         monkeypatch.setattr("coherence.monitor.worker.time.time", lambda: float(next(times)))
         for _ in range(6):
             step(m)
@@ -319,7 +268,7 @@ def test_report_a_clock_that_runs_backwards_or_stands_still_spoils_nothing(
 
 def test_results_out_of_order_and_without_a_call_replay(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path) as m:
+    with guided(path) as m:
         for at in range(6):
             calls = [m.tool_call("Read", {"path": f"{at}{part}"}) for part in range(3)]
             for call in reversed(calls):
@@ -336,10 +285,10 @@ def test_report_parent_and_forked_child_fire_firings_of_their_own(tmp_path: Path
     path = tmp_path / "s.db"
     code = f"""
 import os, sys
-sys.path.insert(0, {HERE!r})
+sys.path.insert(0, {TESTS!r})
 from pathlib import Path
-from test_guidance_replay import monitor, step
-m = monitor(Path({str(path)!r}))
+from monitor.helpers import guided, step
+m = guided(Path({str(path)!r}))
 step(m)
 child = os.fork()
 for _ in range(4):
@@ -358,10 +307,7 @@ if child:
 
 def test_guidance_replay_firings_of_tests_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    config = {"rules": {"loop": {"dwell": 0}}, "guidance": {"cooldown": 0, "randomise": True}}
-    with Monitor(
-        resume=True, store=path, embedder=HashingEmbedder(16), rules=[Sees()], config=config, source="test"
-    ) as m:
+    with guided(path, source="test") as m:
         for _ in range(3):
             step(m)
     with Store(path) as store:
@@ -370,7 +316,7 @@ def test_guidance_replay_firings_of_tests_do_not_count(tmp_path: Path) -> None:
 
 def test_guidance_replay_the_decision_of_a_row_holds_the_firing_as_it_was_shown(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with monitor(path) as m:
+    with guided(path) as m:
         decision = step(m)
     with Store(path) as store:
         (row,) = store.sessions()
@@ -384,7 +330,7 @@ def test_guidance_replay_two_that_fire_in_one_session_at_one_moment_lose_no_even
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"
-    both = [monitor(path), monitor(path)]
+    both = [guided(path), guided(path)]
     monkeypatch.setattr("coherence.monitor.worker.time.time", lambda: 5.0)  # a clock as coarse as that of some machines
     try:
         for m in both:

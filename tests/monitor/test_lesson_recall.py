@@ -11,18 +11,11 @@ from pathlib import Path
 import pytest
 from lessons.agents import MISSING, known, monitor, ran, solve
 
-from coherence import Fleet, Store
+from coherence import Fleet
 from coherence.core.decisions import Guidance
 from coherence.lessons import LessonStore, Origin
-from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
-
-
-def same_in_a_replay(path: Path) -> None:
-    with Store(path) as store:
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert report.differences == [] and report.equal == report.ticks and report.kept == 0
+from monitor.helpers import check_replay
 
 
 def test_lesson_recall_a_fix_is_learned_with_where_it_comes_from_and_told_at_the_next_error(tmp_path: Path) -> None:
@@ -45,20 +38,7 @@ def test_lesson_recall_a_fix_is_learned_with_where_it_comes_from_and_told_at_the
         assert decision.guidance.lesson == lesson.id and "pip install pyyaml" in decision.guidance.text
         assert known(ran(m, "pip install pyyaml")) is None  # it says something about the newest error only
         assert known(ran(m, "ls", "ls: cannot access 'x': No such file or directory", error=True)) is None
-    same_in_a_replay(path)
-
-
-def test_lesson_recall_the_same_error_of_another_module_gets_the_lesson_as_less_likely_or_not_at_all(
-    tmp_path: Path,
-) -> None:
-    with monitor(tmp_path / "s.db") as m:
-        solve(m)
-        m.flush()
-        assert m.lessons is not None
-        same = m.lessons.query(MISSING, tool="Bash")
-        other = m.lessons.query(MISSING.replace("yaml", "pkg_resources"), tool="Bash")
-        assert same[0].match == "exact"
-        assert not other or (other[0].match == "shape" and other[0].similarity < same[0].similarity)
+    check_replay(path)
 
 
 def test_what_was_delivered_and_helped_is_counted_once_and_what_did_not_help_too(tmp_path: Path) -> None:
@@ -87,7 +67,7 @@ def test_what_was_delivered_and_helped_is_counted_once_and_what_did_not_help_too
         (lesson,) = lessons.lessons()
         assert (lesson.helped, lesson.failed) == (1, 1)
         assert lesson.count == 3  # sessions one, two and four
-    same_in_a_replay(path)
+    check_replay(path)
 
 
 def test_lesson_recall_an_error_that_comes_again_before_anything_was_tried_is_not_held_against_the_lesson(
@@ -121,7 +101,7 @@ def test_lesson_recall_the_comparison_withholds_it_in_one_arm(tmp_path: Path) ->
     assert (control.arm, treatment.arm) == ("control", "treatment")
     assert not control.text and "pip install pyyaml" in control.withheld
     assert "pip install pyyaml" in treatment.text
-    same_in_a_replay(path)
+    check_replay(path)
 
 
 def test_lesson_recall_another_pattern_tells_the_fix_in_place_of_its_default_advice(tmp_path: Path) -> None:
@@ -159,22 +139,6 @@ def test_lesson_recall_tests_look_and_learn_nothing_and_replays_do_not_even_look
     with monitor(path, "replay", source="replay") as m:
         assert m.lessons is None
         assert known(ran(m, "python app.py", MISSING, error=True)) is None
-
-
-def test_lesson_recall_what_a_test_looks_up_counts_as_no_use(tmp_path: Path) -> None:
-    def order(source: str) -> list[int]:
-        with LessonStore(tmp_path / f"{source}.db", embedder=False) as lessons:
-            first = lessons.record(pattern="p", error_text=MISSING, fix_text="pip install pyyaml", tool="Bash")
-            other = lessons.record(pattern="p", error_text="fatal: not a git repository", fix_text="git init")
-            with monitor(None, "one", lessons=lessons, source=source) as m:
-                assert known(ran(m, "python app.py", MISSING, error=True)) is not None
-            with lessons.store.transaction() as transaction:  # as the next lesson would do it
-                lessons._flush(transaction)
-            assert [first, other] == [1, 2]
-            return [lesson.id for lesson in lessons.lessons()]
-
-    assert order("test") == [2, 1]
-    assert order("api") == [1, 2]
 
 
 def test_a_lesson_store_of_its_own_serves_a_monitor_in_memory_and_is_left_open(tmp_path: Path) -> None:
@@ -268,4 +232,4 @@ def test_lesson_recall_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_n
         m.flush()
         assert m.lessons is not None
         assert [(lesson.fix_text, lesson.count) for lesson in m.lessons.lessons()] == [("pip install pyyaml", 1)]
-    same_in_a_replay(path)
+    check_replay(path)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from lessons.agents import MISSING, known, monitor, ran, solve
 
-from coherence import Monitor, Store
+from coherence import Monitor
 from coherence.core.decisions import Decision
 from coherence.lessons import Lesson
-from coherence.monitor.replay import Replay
+from monitor.helpers import check_replay
 
 BUSY = "Error: listen EADDRINUSE: address already in use :::8000"
 
@@ -22,13 +22,6 @@ def together(m: Monitor, *made: tuple[str, str, bool]) -> Decision:
     for call, (_, result, error) in zip(calls, made, strict=True):
         m.tool_result(result, error=error, call=call)
     return m.decide()
-
-
-def same_in_a_replay(path: Path) -> None:
-    with Store(path) as store:
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert report.differences == [] and report.equal == report.ticks and report.kept == 0
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def test_lesson_recall_parallel_an_error_before_the_success_of_a_parallel_call_i
         m.flush()
         assert m.lessons is not None
         assert {each.fix_text: each.helped for each in m.lessons.lessons()}["pip install pyyaml"] == 1
-    same_in_a_replay(path)
+    check_replay(path)
 
 
 @pytest.mark.parametrize("tick", ["step", "manual"])
@@ -69,7 +62,7 @@ def test_lesson_recall_parallel_two_errors_of_one_turn_are_both_told(path: Path,
         decision = together(m, ("python app.py", MISSING, True), ("npm start", BUSY, True), ("ls", "app.py", False))
         told = known(decision)
         assert told is not None and "pip install pyyaml" in told and "export PORT=8001" in told
-    same_in_a_replay(path)
+    check_replay(path)
 
 
 def test_lesson_recall_parallel_at_most_three_are_looked_up_and_each_once(
@@ -91,7 +84,7 @@ def test_lesson_recall_parallel_at_most_three_are_looked_up_and_each_once(
         m.message("assistant", "let me see")
         m.decide()
         assert len(asked) == 3
-    same_in_a_replay(path)
+    check_replay(path)
 
 
 def test_lesson_recall_parallel_what_was_solved_or_left_behind_is_not_told(path: Path) -> None:

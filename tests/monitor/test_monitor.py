@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import threading
 import time
@@ -13,25 +12,15 @@ from typing import Any
 
 import pytest
 
-from coherence import Budget, Monitor, Store
-from coherence.core.config import MonitorConfig
+from coherence import Monitor, Store
 from coherence.core.decisions import Decision, Mode
 from coherence.core.events import Ticked
-from coherence.core.readings import Reading
 from coherence.monitor.monitor import Durability
 from coherence.providers import HashingEmbedder
-from coherence.store.errors import StoreError
 
 
 def monitor(**options: Any) -> Monitor:
     return Monitor(**{"resume": True, "embedder": HashingEmbedder(32), **options})
-
-
-def test_monitor_every_argument_is_keyword_only_and_has_a_default() -> None:
-    parameters = list(inspect.signature(Monitor).parameters.values())
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
-    assert all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
-    assert {"agent", "goal", "store", "durability", "budget", "embedder", "config"} <= {p.name for p in parameters}
 
 
 def test_vitals_without_an_embedder_it_measures_with_the_shipped_model() -> None:
@@ -47,45 +36,23 @@ def test_vitals_without_an_embedder_it_measures_with_the_shipped_model() -> None
 BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("agent of None", "agent", {"agent": None}),
     ("empty agent", "agent", {"agent": " "}),
-    ("agent of bytes", "agent", {"agent": b"a"}),
-    ("goal of an int", "goal", {"goal": 5}),
     ("empty goal", "goal", {"goal": ""}),
-    ("goal of bytes", "goal", {"goal": b"fix"}),
     ("store of an int", "store", {"store": 5}),
-    ("store of bytes", "store", {"store": b"s.db"}),
     ("unknown durability", "durability", {"durability": "paranoid"}),
-    ("durability of None", "durability", {"durability": None}),
-    ("unhashable durability", "durability", {"durability": []}),
     ("budget of a number", "budget", {"budget": 5}),
     ("negative tokens", "budget", {"budget": {"tokens": -1}}),
     ("cost of NaN", "budget", {"budget": {"cost_usd": math.nan}}),
-    ("cost of infinity", "budget", {"budget": {"cost_usd": math.inf}}),
-    ("negative time", "budget", {"budget": {"wall_s": -0.5}}),
-    ("calls of a bool", "budget", {"budget": {"calls": True}}),
-    ("calls of a float", "budget", {"budget": {"calls": 1.5}}),
-    ("tokens of a text", "budget", {"budget": {"tokens": "5"}}),
-    ("soft above 1", "budget", {"budget": {"soft": 1.5}}),
     ("embedder of a text", r"embedder: a name .*'hashing' .* HashingEmbedder\(\)", {"embedder": "hashing"}),
     ("embedder class", "embedder", {"embedder": HashingEmbedder}),
-    ("config of an int", "config", {"config": 5}),
     ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
     ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
     ("no weights", "config: weights: no metric has a weight above 0.*default weights", {"config": {"weights": {}}}),
-    ("weights of 0", "no metric has a weight above 0", {"config": MonitorConfig(weights={"goal_drift": 0.0})}),
-    ("weights of an int", "weights must be .*'default' or 'classic', not 3", {"config": {"weights": 3}}),
     ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
-    ("window of 0", "config.*window", {"config": {"window": 0}}),
-    ("window of a bool", "config", {"config": {"window": True}}),
     ("unknown tick policy", "config.*tick", {"config": {"tick": "often"}}),
-    ("tick every 0 s", "config.*tick", {"config": {"tick": 0.0}}),
-    ("tick of NaN", "config.*tick", {"config": {"tick": math.nan}}),
-    ("negative price", "config.*price input", {"config": {"prices": {"m": {"input": -1, "output": 1}}}}),
     ("missing file", r"no such file\.toml", {"config": "no such file.toml"}),
     ("unknown metric", "metric is called", {"config": {"metrics": ["telepathy"]}}),
     ("session of an int", "session", {"session": 1}),
-    ("empty session", "session", {"session": ""}),
     ("unknown source", "source", {"source": "rumour"}),
-    ("source of None", "source", {"source": None}),
     ("metrics of an int", "metrics", {"metrics": 5}),
     ("metrics of a text", "metrics", {"metrics": "error_rate"}),
     ("metric without a name", "metric", {"metrics": [object()]}),
@@ -110,11 +77,6 @@ def test_monitor_a_bad_argument_is_refused_by_name_and_leaves_nothing_behind(
     if (tmp_path / "s.db").exists():
         with Store(tmp_path / "s.db") as store:
             assert store.sessions() == []
-
-
-def test_monitor_a_path_that_is_no_store_raises_a_store_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError):
-        monitor(store=tmp_path)
 
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
@@ -279,14 +241,6 @@ def raising(error: BaseException) -> Callable[[], Any]:
     return act
 
 
-NONSENSE = [math.nan, math.inf, -1.0, 2.0, "high", [0.5], 10**400, object()]
-
-
-@pytest.mark.parametrize("value", NONSENSE, ids=[repr(value)[:12] for value in NONSENSE])
-def test_a_metric_that_returns_nonsense_is_an_entry_in_errors(tmp_path: Path, value: object) -> None:
-    check_misbehaviour(tmp_path, lambda: value)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [RuntimeError("broken"), ValueError("\ud800"), KeyError(), SystemExit(3), KeyboardInterrupt()], ids=repr
@@ -326,23 +280,6 @@ def test_monitor_a_metric_with_a_name_that_cannot_be_written_is_refused_before_a
         monitor(store=tmp_path / "s.db", metrics=[Misbehaving(lambda: 0.5, "bad\ud800")])
     with Store(tmp_path / "s.db") as store:
         assert store.sessions() == []
-
-
-def test_monitor_an_embedder_that_fails_leaves_the_texts_unknown() -> None:
-    class Broken:
-        dimensions = 8
-
-        def embed(self, text: str, /) -> Any:
-            raise RuntimeError("no model")
-
-        def embed_batch(self, texts: list[str], /) -> Any:
-            raise RuntimeError("no model")
-
-    m = Monitor(goal="fix it", embedder=Broken())
-    m.tool_result("ok")
-    assert m.decide().kind == "continue"
-    assert m.latest is not None and m.latest.metrics["goal_drift"] is None
-    assert m.latest.errors[0].source == "embedder"
 
 
 @pytest.mark.parametrize("value", ["1", "true"])
@@ -416,19 +353,3 @@ def test_monitor_the_same_goal_is_not_set_again(tmp_path: Path) -> None:
         m.flush()
         assert m.store is not None
         assert [row.kind for row in m.store.events(1)] == ["goal", "message", "message", "goal"]
-
-
-def test_monitor_readings_are_of_the_agents_own_state() -> None:
-    m = monitor(goal="fix the login bug", config={"weights": {"goal_drift": 1.0}})
-    m.message("assistant", "fix the login bug")
-    m.decide()
-    assert isinstance(m.latest, Reading)
-    assert m.latest.metrics["goal_drift"] == pytest.approx(0.0, abs=1e-3)  # the same words as the goal's
-    assert m.latest.coherence_index == pytest.approx(1.0, abs=1e-3)
-
-
-def test_a_mapping_and_a_budget_are_as_good() -> None:
-    for budget in ({"calls": 1}, Budget(calls=1)):
-        m = monitor(budget=budget)
-        m.tool_call("Bash")
-        assert m.check("Bash").kind == "block"

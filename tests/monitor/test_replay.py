@@ -254,14 +254,6 @@ def test_report_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(t
     assert report.equal == report.ticks, report.differences[:3]
 
 
-def test_replay_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path: Path) -> None:
-    transcript = read_transcripts(ROOT / "examples" / "data" / "tau_airline.jsonl.gz")[0]
-    with Store(tmp_path / "runs.db") as store:
-        first, second = (score_transcript(transcript, embedder=HashingEmbedder(), store=store) for _ in range(2))
-        assert [row.session for row in store.sessions()] == ["run-1", "run-2"]
-    assert [a.pressure for a in first.appraisals] == [a.pressure for a in second.appraisals]
-
-
 def test_recorded_a_difference_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:

@@ -49,19 +49,6 @@ def test_findings_a_remark_on_the_way_is_no_answer() -> None:
     assert scope(m) is None
 
 
-def test_findings_without_a_request_there_is_nothing_to_drift_from() -> None:
-    m = Monitor(embedder=False)
-    m.message("assistant", BAD)
-    assert scope(m) is None
-
-
-def test_findings_asking_whether_a_call_may_run_is_about_no_text() -> None:
-    m = answered(BAD, embedder=False)
-    m.decide()
-    names = {found.rule for found in m.check("Bash", {"command": "ls"}).findings}
-    assert not names & {"scope_drift_warn", "procedural_warning"}
-
-
 def test_semantic_checks_embedding_a_prompt_changes_no_state(tmp_path: Path) -> None:
     with answered(GOOD, embedder=HashingEmbedder(32), store=tmp_path / "s.db") as m:
         for text in ("shorter", "no rhymes", "in German"):

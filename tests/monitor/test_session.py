@@ -18,9 +18,9 @@ from property_sizes import examples
 
 from coherence import Budget, Monitor, Store
 from coherence.monitor import stored_session as opening
-from coherence.monitor.replay import Replay
 from coherence.monitor.session_header import add_session, read_beginning
 from coherence.providers import HashingEmbedder
+from monitor.helpers import check_replay
 
 Action = tuple[str, list[Any], dict[str, Any]]
 
@@ -115,15 +115,6 @@ def kill_after(path: Path, life: list[Action]) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-def check_replay(path: Path) -> None:
-    with Store(path) as store:
-        assert store.verify() == []
-        for row in store.sessions():
-            report = Replay(store, row).report()
-            assert report.differences == []
-            assert report.ticks == report.equal
-
-
 @pytest.mark.slow
 @examples(6)
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 40), part=st.floats(0, 1))
@@ -142,7 +133,7 @@ def test_session_an_agent_goes_on_after_a_close_as_if_nothing_had_been(
         seen += play(m, life[cut:])
     assert seen == expected
     assert play_without_a_store(life) == expected
-    check_replay(folder / "cut.db")
+    check_replay(folder / "cut.db", kept=None)
 
 
 def play_without_a_store(life: list[Action]) -> list[Any]:
@@ -161,7 +152,7 @@ def test_session_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: 
     with monitor(tmp_path / "killed.db") as m:
         assert m.session == "1"
         assert play(m, life[cut:]) == expected[cut:]
-    check_replay(tmp_path / "killed.db")
+    check_replay(tmp_path / "killed.db", kept=None)
 
 
 @pytest.mark.slow
@@ -178,7 +169,7 @@ def test_session_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_pa
     with monitor(tmp_path / "killed.db") as m:
         seen = play(m, life[600:])
     assert seen == play_without_a_store(life)[600:]
-    check_replay(tmp_path / "killed.db")
+    check_replay(tmp_path / "killed.db", kept=None)
 
 
 def test_session_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
@@ -190,7 +181,7 @@ def test_session_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
     with Monitor(agent="a", resume=True, store=tmp_path / "s.db", config=patient) as m:
         seen += play(m, life[12:])
     assert seen == expected
-    check_replay(tmp_path / "s.db")
+    check_replay(tmp_path / "s.db", kept=None)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +213,7 @@ def test_session_changed_settings_begin_a_continuation_that_takes_the_state_over
     with Store(path) as store:
         assert [row.session for row in store.sessions()] == ["1", "1~2", "1~3"]
         assert [read_beginning(row).continues for row in store.sessions()] == ["", "1", "1~2"]
-    check_replay(path)
+    check_replay(path, kept=None)
 
 
 def baselines(m: Monitor) -> Any:
@@ -348,7 +339,7 @@ def test_two_monitors_of_one_session_see_each_others_events_and_can_be_replayed(
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         ours = [action for action in life if action[0] not in ("decide", "check")]
         assert sum(event.kind != "tick" for event in events) == len(ours) + 1
-    check_replay(path)
+    check_replay(path, kept=None)
     with monitor(path) as m:
         assert m.session == "1"
         assert m.counters.calls == sum(action[0] == "tool_result" for action in life)

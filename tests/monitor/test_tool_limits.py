@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from coherence import Budget, Fleet, Monitor, Store
-from coherence.cli.main import main
-from coherence.core.config import MonitorConfig
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import from_text, merge, to_text
 from coherence.state.reducer import MAX_TOOLS
@@ -164,27 +160,6 @@ def test_merge_adds_up_the_calls_of_each_tool_and_keeps_the_newest_last() -> Non
             snapshots.append(from_text(to_text(pipeline.snapshot())))
     merged = merge(*snapshots).parts["facts"].called
     assert list(merged.items()) == [("c", 1), ("a", 2), ("b", 3)]
-
-
-def test_tool_calls_a_table_of_a_toml_file_is_as_good(tmp_path: Path) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text('[budget]\nsoft = 0.5\n[budget.tool_calls]\nsearch_web = 5\n"mcp.read" = 2\n', encoding="utf-8")
-    budget = MonitorConfig.load(file).budget
-    assert budget == Budget(tool_calls={"search_web": 5, "mcp.read": 2}, soft=0.5)
-
-
-def test_score_shows_a_limit_that_a_recorded_run_passed(tmp_path: Path) -> None:
-    steps: list[dict[str, Any]] = [{"i": 0, "role": "user", "content": "Find the price of tea."}]
-    for number in range(1, 4):
-        tool = {"tool_name": "search_web", "tool_args": {"q": f"tea {number}"}, "tool_result": f"shop {number * 7}"}
-        steps.append({"i": number, "role": "tool", "content": "", **tool})
-    (tmp_path / "run.jsonl").write_text(json.dumps({"id": "r", "goal": "Find it", "steps": steps}) + "\n", "utf-8")
-    (tmp_path / "c.toml").write_text("[budget.tool_calls]\nsearch_web = 2\n", "utf-8")
-    arguments = ["score", "--embedder", "hashing", str(tmp_path / "run.jsonl"), "--json"]
-    for more, kind in (([], "continue"), (["--config", str(tmp_path / "c.toml")], "block")):
-        result = CliRunner().invoke(main, [*arguments, *more])
-        (run,) = json.loads(result.stdout)["runs"]
-        assert run["worst_decision"] == kind
 
 
 @pytest.mark.parametrize(

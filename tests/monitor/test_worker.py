@@ -8,8 +8,6 @@ import logging
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +18,13 @@ from coherence.core.events import Fault, Message, Ticked
 from coherence.monitor import worker as module
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
+from monitor.helpers import until
 
 EVENTS_EACH, THREADS = 500, 8
 
 
 def monitor(**options: Any) -> Monitor:
     return Monitor(**{"embedder": HashingEmbedder(32), **options})
-
-
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for something that happens on another thread."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.slow

@@ -6,29 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from coherence import CoherenceSensor
-from coherence.core.protocols import CounterSource, StateProvider
-from coherence.core.readings import Counters
 from coherence.providers import CallableState, HashingEmbedder
-
-
-def test_it_is_a_state_provider_that_counts() -> None:
-    assert isinstance(CallableState(), StateProvider)
-    assert isinstance(CallableState(), CounterSource)
-
-
-def test_callable_state_each_source_is_its_function() -> None:
-    state = CallableState(
-        goals=lambda: ["goal"],
-        context=lambda: ["context"],
-        memories=lambda: ["memory"],
-        all_memories=lambda: ["memory", "another"],
-        counters=lambda: Counters(calls=2),
-    )
-    assert state.get_goals() == ["goal"]
-    assert state.get_recent_context() == ["context"]
-    assert state.get_goal_relevant_memories() == ["memory"]
-    assert state.get_all_memories() == ["memory", "another"]
-    assert state.get_counters() == Counters(calls=2)
 
 
 def test_callable_state_functions_are_called_anew_each_time() -> None:
@@ -36,12 +14,6 @@ def test_callable_state_functions_are_called_anew_each_time() -> None:
     state = CallableState(context=lambda: messages[-2:])
     messages += ["one", "two", "three"]
     assert state.get_recent_context() == ["two", "three"]
-
-
-def test_callable_state_a_source_without_a_function_is_empty() -> None:
-    state = CallableState()
-    assert state.get_goals() == state.get_recent_context() == state.get_goal_relevant_memories() == ()
-    assert state.get_counters() == Counters()
 
 
 def test_callable_state_all_memories_default_to_the_memories() -> None:

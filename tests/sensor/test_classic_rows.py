@@ -39,27 +39,36 @@ def test_classic_rows_row_23_empty_lists_count_as_zero_and_nothing_is_embedded()
     assert embedder.texts == []
 
 
-def test_metrics_row_24() -> None:
-    reading = read(["c1"], ["m"])
-    assert reading.metrics["goal_drift"] == pytest.approx(0, abs=1e-6)
-    assert reading.metrics["memory_retention"] == pytest.approx(0.6, abs=1e-6)
-    assert reading.coherence_index == pytest.approx(0.9, abs=1e-6)  # (1 + 0.6 + 1 + 1) / 4
-    assert reading.band == "green"
-
-
-def test_metrics_row_25() -> None:
-    reading = read(["c1", "c2", "c3"], ["m"])
-    expected = [0.43096440627115085, 0.6, 0.3333333333333333, 0.5285954792089683]
-    assert values(reading) == pytest.approx(expected, abs=1e-6)
-    assert reading.coherence_index == pytest.approx(0.5767766952966369, abs=1e-6)
-    assert reading.band == "orange"
-
-
-def test_metrics_row_26() -> None:
-    reading = read(["c3"], [])
-    assert reading.metrics["goal_drift"] == pytest.approx(1, abs=1e-6)
-    assert reading.coherence_index == pytest.approx(0.5, abs=1e-6)
-    assert reading.band == "orange"
+@pytest.mark.parametrize(
+    ("row", "context", "memories", "weights", "four", "index", "band"),
+    [
+        (24, ["c1"], ["m"], None, [0, 0.6, None, None], 0.9, "green"),  # (1 + 0.6 + 1 + 1) / 4
+        (
+            25,
+            ["c1", "c2", "c3"],
+            ["m"],
+            None,
+            [0.43096440627115085, 0.6, 0.3333333333333333, 0.5285954792089683],
+            0.5767766952966369,
+            "orange",
+        ),
+        (26, ["c3"], [], None, [1, None, None, None], 0.5, "orange"),
+        (28, ["c2"], ["m"], {"goal_drift": 1}, [1 - 0.5**0.5, 0.6, None, None], 0.5**0.5, "yellow"),
+    ],
+)
+def test_classic_rows_of_the_sensor_give_the_stated_values_index_and_band(
+    row: int,
+    context: list[str],
+    memories: list[str],
+    weights: dict[str, float] | None,
+    four: list[float | None],
+    index: float,
+    band: str,
+) -> None:
+    reading = read(context, memories, weights=weights)
+    assert values(reading) == pytest.approx(four, abs=1e-6)
+    assert reading.coherence_index == pytest.approx(index, abs=1e-6)
+    assert reading.band == band
 
 
 def test_metrics_row_27_a_scalar_counts_only_with_a_weight() -> None:
@@ -71,17 +80,6 @@ def test_metrics_row_27_a_scalar_counts_only_with_a_weight() -> None:
     weighted = read(["c1"], ["m"], scalar_metrics=[Budget()], weights=dict.fromkeys((*FOUR, "budget"), 0.2))
     assert weighted.coherence_index == pytest.approx(0.74, abs=1e-6)
     assert weighted.band == "yellow"
-
-
-def test_classic_rows_a_metric_passed_without_any_weights_gets_the_mean_weight() -> None:
-    reading = read(["c1"], ["m"], scalar_metrics=[Budget()])
-    assert reading.coherence_index == pytest.approx(0.74, abs=1e-6)  # as with .2 each
-
-
-def test_classic_rows_row_28_weights_replace_the_defaults() -> None:
-    reading = read(["c2"], ["m"], weights={"goal_drift": 1})
-    assert reading.coherence_index == pytest.approx(0.7071067811865475, abs=1e-6)
-    assert reading.band == "yellow"
 
 
 def test_metrics_zero_vectors_count_as_cosine_zero_in_the_classic_mode_and_are_named() -> None:
@@ -108,9 +106,3 @@ def test_today_unknown_leaves_the_index_and_lowers_coverage() -> None:
         "semantic_diffusion": "only one message in the context",
     }
     assert reading.errors == ()
-
-
-def test_classic_rows_a_focused_agent_scores_higher_than_a_drifting_one() -> None:
-    focused, drifting = read(["c1", "c1", "c2"], ["m"]), read(["c1", "c3", "c3"], ["m"])
-    assert focused.coherence_index is not None and drifting.coherence_index is not None
-    assert focused.coherence_index > drifting.coherence_index

@@ -190,6 +190,9 @@ class BadEmbedder:
         (lambda: [[1.0] * 4, [1.0] * 4], "2 vectors for one text"),
         (lambda: [], "empty vector"),
         (lambda: "vector", "not a vector of numbers"),
+        (lambda: [10**400, 1], ""),
+        (lambda: [1, None], ""),
+        (lambda: {"a": object()}, ""),
     ],
 )
 def test_robustness_a_bad_vector_is_named_left_out_and_not_asked_for_again(
@@ -367,16 +370,6 @@ def test_robustness_a_slow_embedder_measures_what_it_can_and_goes_on_at_the_next
     while sensor.measure_sync().metrics["memory_retention"] is None and time.monotonic() < deadline:
         pass
     assert sensor.measure_sync().coverage == 1.0
-
-
-def test_robustness_failing_to_explain_costs_the_explanation_only() -> None:
-    class Mute(GoalDrift):
-        def explain(self, data: object) -> None:
-            raise RuntimeError("no words")
-
-    reading = probe(metrics=[Mute()]).measure_sync()
-    assert reading.metrics["goal_drift"] is not None
-    assert "explain failed: no words" in reading.errors[0].message
 
 
 def test_robustness_measuring_works_inside_a_running_loop_with_async_plug_ins() -> None:

@@ -17,7 +17,6 @@ from coherence.state.reducer import (
     RECENT,
     AgentState,
     is_same,
-    push,
 )
 
 
@@ -34,13 +33,6 @@ def after(*events: Event) -> AgentState:
 
 def failed(text: str, tool: str = "Bash") -> ToolResult:
     return ToolResult(text, error=True, tool_name=tool)
-
-
-def test_history_a_bounded_list_keeps_the_newest() -> None:
-    items: list[int] = []
-    for number in range(5):
-        push(items, number, 3)
-    assert items == [2, 3, 4]
 
 
 def test_failures_are_counted_by_tool_and_kind_whatever_their_numbers() -> None:

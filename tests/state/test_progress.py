@@ -215,11 +215,6 @@ def test_progress_short_answers_to_calls_all_but_the_same_say_nothing() -> None:
     assert run(edits).stall == 0.0
 
 
-def test_progress_a_call_made_again_after_a_wait_is_a_poll() -> None:
-    polls = [("telemetry", {"unit": "a"}, '{"supply": 5.0, "door": "closed"}'), ("sleep_min", {"n": 20}, "ok")] * 5
-    assert run(polls).stall < 1.0
-
-
 @pytest.mark.parametrize("error", [False, True])
 def test_progress_searches_that_exit_with_1_are_no_failures(error: bool) -> None:
     names = ("fare_table", "load_zones", "night_tariff", "child_ticket")

@@ -82,13 +82,6 @@ def test_get_recent_context_the_context_is_a_window_without_users_messages() -> 
     assert context(fold(Message("assistant", " "), ToolResult(""))) == []
 
 
-def test_get_recent_context_a_smaller_window_takes_effect_with_the_next_message() -> None:
-    state = fold(*(ToolResult(f"r{number}") for number in range(5)))
-    state.config = MonitorConfig(window=2)
-    state.fold(6, 6.0, ToolResult("r5"))
-    assert context(state) == ["r4", "r5"]
-
-
 def test_a_compaction_leaves_only_its_summary() -> None:
     state = fold(ToolResult("a"), Usage(500, 20), Compaction("we fixed a"), ToolResult("b"))
     assert context(state) == ["we fixed a", "b"]

@@ -111,10 +111,6 @@ def test_verify_a_store_is_intact_when_nobody_touched_it(path: Path) -> None:
     assert check(path) == []
 
 
-def test_verify_an_empty_store_is_intact(tmp_path: Path) -> None:
-    assert check(tmp_path / "store.db") == []
-
-
 def test_store_chain_the_hash_is_the_documented_one() -> None:
     plain = EventRow(3, 5.0, "goal", '{"text":"ä"}')
     text = '["s","a",3,5.0,"goal","api","{\\"text\\":\\"ä\\"}",null,null]'

@@ -127,13 +127,6 @@ def test_read_pairs_every_measure_has_its_outcome(store: Store) -> None:
         read_pairs(store, "loop", measure="mood")  # type: ignore[arg-type]
 
 
-def test_read_pairs_a_difference_beyond_1_is_cut(store: Store) -> None:
-    session = begin(store)
-    whole_pair(store, session, 0, 0.9, -0.6)
-    whole_pair(store, session, 1, -0.9, 0.6)
-    assert read_pairs(store, "loop").differences == (1.0, -1.0)
-
-
 def test_firing_counts_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> None:
     one, other, test = begin(store), begin(store, agent="b"), begin(store, "test", source="test")
     fire(store, one, "x", 0, "treatment")

@@ -86,19 +86,6 @@ def test_prune_an_old_event_stays_while_a_younger_one_before_it_does(store: Stor
     assert store.prune(max_age_s=100, now=650.0) == 2
 
 
-def test_prune_numbers_go_on_when_everything_has_left(store: Store) -> None:
-    session = begin(store, "s")
-    append(store, session, 3)
-    assert store.prune(max_events=0) == 3
-    assert counts(store) == [0, 0, 0]
-    assert store.verify() == []
-    assert store.last_seq(session.id) == 3
-    assert store.session("a", "s") == session
-    append(store, session, 2)
-    assert [row.seq for row in store.events(session.id)] == [4, 5]
-    assert store.verify() == []
-
-
 def test_prune_many_leave_in_batches(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 3500)

@@ -127,14 +127,6 @@ def test_run_counts_many_runs_without_a_label_push_no_labelled_one_out(
     assert count_runs(store, "a") == RunCounts(2, 0, 5), "of the others the newest five"
 
 
-def test_replace_runs_places_go_on_although_no_run_is_left(store: Store) -> None:
-    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2, 3)))
-    with store.transaction() as transaction:
-        replace_runs(transaction, "a", 3, b"learned")
-    write(store, RunRow(4, (("m", "1", 0.1),), True))
-    assert [run.known for run in labelled_runs(store, "a")] == [4], "up to 3 they count as learned"
-
-
 def test_read_learned_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
     with store.transaction() as transaction:

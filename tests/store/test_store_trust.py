@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coherence.fleet.fleet import Fleet, read_trust
-from coherence.fleet.trust import Edge, TrustState
+from coherence.fleet.trust import Edge
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
@@ -146,19 +146,6 @@ def test_edge_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: P
             last.set_trust("b", "c", 0.2)
         other.flush()
         assert read_trust(store).edges[-1] == Edge("b", "c", 0.2, True)
-
-
-def test_a_fleet_without_edges_writes_nothing_and_nothing_is_written_twice(tmp_path: Path) -> None:
-    with fleet(tmp_path / "s.db", "a", "b") as agents:
-        assert agents.store is not None
-        agents.flush()
-        assert agents.store.trust() is None
-        agents.add_edge("a", "b", 0.4)
-        agents.flush()
-        with agents.store.transaction() as transaction:
-            transaction.set_trust(1.0, TrustState().to_json())
-        agents.flush()
-        assert read_trust(agents.store).edges == ()
 
 
 def test_trust_of_a_version_to_come_is_refused_and_left_alone(tmp_path: Path) -> None:

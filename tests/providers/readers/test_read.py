@@ -40,10 +40,6 @@ def failure(path: str | Path, format: str | None = None) -> TranscriptError:
     return caught.value
 
 
-def test_read_the_formats_are_known_by_name() -> None:
-    assert FORMATS == ("openai", "openai-responses", "anthropic", "claude-code", "runs")
-
-
 @pytest.mark.parametrize(
     ("format", "content"),
     [
@@ -124,12 +120,6 @@ def test_read_transcripts_the_id_is_the_stem_of_the_files_name(tmp_path: Path, n
     assert run.id == stem
 
 
-def test_read_transcripts_the_path_is_kept_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, lines(RUN))
-    monkeypatch.chdir(tmp_path)
-    assert read_transcripts("./file.jsonl")[0].path == "./file.jsonl"
-
-
 def test_read_transcripts_text_that_looks_like_a_line_end_is_no_line_end(tmp_path: Path) -> None:
     message = {"role": "user", "content": "a\u2028b\x85c"}
     [run] = read_transcripts(write(tmp_path, json.dumps(message, ensure_ascii=False) + "\n" + json.dumps(HI)))
@@ -145,13 +135,6 @@ def test_read_transcripts_lone_surrogates_become_replacement_characters(tmp_path
     assert run.id == "\ufffd"
 
 
-def test_lone_surrogates_inside_arguments_become_replacement_characters(tmp_path: Path) -> None:
-    arguments = json.dumps({"a": "\ud800"})
-    message = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}
-    [run] = read_transcripts(write(tmp_path, lines([message])))
-    assert run.steps[0].tool_calls[0].arguments == {"a": "\ufffd"}
-
-
 def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
     arguments = f'{{"nan": NaN, "inf": -Infinity, "big": {"9" * 5000}, "exp": 1e999, "int": {10**400}}}'
     call = f'{{"role": "assistant", "tool_calls": [{{"name": "f", "arguments": {arguments}}}]}}'
@@ -162,26 +145,19 @@ def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
     assert str(run.steps[0].tool_calls[0])
 
 
-def test_read_transcripts_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    error = failure(tmp_path / "none.json")
-    assert (error.reason, error.line) == ("no such file", None)
-
-
-def test_read_transcripts_a_directory_is_an_error(tmp_path: Path) -> None:
-    assert failure(tmp_path).reason == "is a directory, expected a file"
-
-
-def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_transcripts_a_path_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    path = write(tmp_path, lines(RUN))
-    monkeypatch.setattr(source, "open", refuse, raising=False)
-    assert failure(path).reason == "permission denied, expected a readable file"
-
-
-def test_read_transcripts_a_path_that_no_file_can_have_is_an_error() -> None:
+    assert failure(tmp_path / "none.json").reason == "no such file"
+    assert failure(tmp_path).reason == "is a directory, expected a file"
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
+    known = "expected one of openai, openai-responses, anthropic, claude-code, runs"
+    assert failure(write(tmp_path, lines(RUN)), "llama").reason == f"unknown format 'llama', {known}"
+    monkeypatch.setattr(source, "open", refuse, raising=False)
+    assert failure(write(tmp_path, lines(RUN))).reason == "permission denied, expected a readable file"
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b" \r\n\n", gzip.compress(b"", mtime=0)])
@@ -193,12 +169,6 @@ def test_read_transcripts_an_empty_file_is_an_error(tmp_path: Path, content: byt
 def test_read_transcripts_bytes_that_are_not_utf_8_are_an_error(tmp_path: Path, start: bytes) -> None:
     error = failure(write(tmp_path, start + lines(RUN, RUN).encode() + b'{"id": "caf\xe9"}'))
     assert (error.reason, error.line) == ("not UTF-8: byte 0xe9, expected JSON in UTF-8", 3)
-
-
-def test_read_transcripts_utf_16_is_an_error(tmp_path: Path) -> None:
-    error = failure(write(tmp_path, lines(RUN).encode("utf-16")))
-    assert error.line == 1
-    assert error.reason.startswith("not UTF-8: byte 0x")
 
 
 @pytest.mark.parametrize(
@@ -224,21 +194,17 @@ def test_read_transcripts_what_is_not_json_is_an_error_with_its_line(
     assert error.reason.endswith("expected JSON or JSON lines")
 
 
-def test_read_transcripts_a_gzip_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
-    error = failure(write(tmp_path, gzip.compress(lines(RUN).encode())[:-9]))
-    assert error.reason == "truncated gzip, expected a complete file"
-
-
 @pytest.mark.parametrize(
     "damage",
     [
+        gzip.compress(b"[]" * 99, mtime=0)[:-9],
         b"\x1f\x8bnothing at all",
         gzip.compress(b"[]", mtime=0) + b"tail",
         gzip.compress(b"[]", mtime=0)[:10] + b"\xff" * 9,
     ],
 )
 def test_read_transcripts_a_damaged_gzip_file_is_an_error(tmp_path: Path, damage: bytes) -> None:
-    assert failure(write(tmp_path, damage)).reason.startswith("damaged gzip: ")
+    assert failure(write(tmp_path, damage)).reason.startswith(("damaged gzip: ", "truncated gzip"))
 
 
 @pytest.mark.parametrize(("pack", "which"), [(gzip.compress, " decompressed"), (bytes, "")])
@@ -256,11 +222,6 @@ def test_read_transcripts_many_runs_of_one_id_are_told_apart_quickly(tmp_path: P
     assert runs[-1].id == "r#20000"
 
 
-def test_a_file_of_exactly_the_largest_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_BYTES", len(lines(RUN)))
-    assert read_transcripts(write(tmp_path, lines(RUN)))
-
-
 @pytest.mark.parametrize(
     ("content", "line"), [("[" * 200_000, 1), (lines(RUN) + "[" * 200_000 + "\n[]", 2), ("[\n" * 200_000, None)]
 )
@@ -273,13 +234,6 @@ def test_read_transcripts_json_nested_too_deep_is_an_error(tmp_path: Path, conte
 def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
     error = failure(write(tmp_path, content))
     assert error.reason == "unknown format, expected one of openai, openai-responses, anthropic, claude-code, runs"
-
-
-def test_read_transcripts_a_format_that_is_not_known_is_an_error(tmp_path: Path) -> None:
-    error = failure(write(tmp_path, lines(RUN)), "llama")
-    assert (
-        error.reason == "unknown format 'llama', expected one of openai, openai-responses, anthropic, claude-code, runs"
-    )
 
 
 def test_a_value_over_several_lines_is_named_without_a_line(tmp_path: Path) -> None:
