@@ -139,9 +139,8 @@ def asked_call(seq: int, tool: str, arguments: bytes, state: AgentState, limits:
     limits : Limits
         Above which values it warns and blocks.
     """
-    decoded = read_arguments(arguments)
-    score = state.hijack.data.judge(tool, decoded)
-    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block", state, limits) if score else None
+    judged = asked_about(tool, arguments, state, seq)
+    return None if judged is None else _finding(judged, "block", state, limits)
 
 
 def made_call(state: AgentState, limits: Limits) -> Finding | None:
@@ -149,12 +148,8 @@ def made_call(state: AgentState, limits: Limits) -> Finding | None:
 
     One of the task before that nobody has seen is told once, if it is the worse one.
     """
-    worst = _standing(state)
+    worst = state.hijack.data.standing
     return _finding(worst, "warn", state, limits) if worst is not None else None
-
-
-def _standing(state: AgentState) -> JudgedCall | None:
-    return state.hijack.data.standing
 
 
 def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Limits) -> Finding:
@@ -189,11 +184,11 @@ def grey_zone_end(config: MonitorConfig, limits: Limits) -> float:
     return min(max(config.judge.high, warn if warn < NEVER else 0.0), limits.block.value)
 
 
-def asked_about(tool: str, arguments: bytes, state: AgentState) -> JudgedCall | None:
+def asked_about(tool: str, arguments: bytes, state: AgentState, seq: int = 0) -> JudgedCall | None:
     """Return a call that has not run as it is judged now, ``None`` while nobody has asked for anything."""
     decoded = read_arguments(arguments)
     score = state.hijack.data.judge(tool, decoded)
-    return None if score is None else JudgedCall(0, tool, score, beginning(decoded))
+    return None if score is None else JudgedCall(seq, tool, score, beginning(decoded))
 
 
 def allowed(finding: Finding) -> Finding:
@@ -242,7 +237,7 @@ def _place(seq: int, state: AgentState) -> str:
 
 def describe_calls(state: AgentState) -> str:
     """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
-    worst = _standing(state)
+    worst = state.hijack.data.standing
     if worst is None:
         return ""
     if not worst.score.sentence:
