@@ -9,17 +9,6 @@ from hypothesis import strategies as st
 from coherence.baseline.appraiser import SignalBaseline
 
 
-def test_mean_and_variance_follow_the_written_recursion() -> None:
-    baseline = SignalBaseline()
-    baseline.learn(0.2, alpha=0.5)
-    assert (baseline.mean, baseline.variance, baseline.count) == (0.2, 0.0, 1)
-    baseline.learn(0.6, alpha=0.5)
-    # mean 0.5 * 0.6 + 0.5 * 0.2; variance 0.5 * (0.6 - 0.2)^2, against the mean before
-    assert baseline.mean == pytest.approx(0.4)
-    assert baseline.variance == pytest.approx(0.08)
-    assert baseline.std == pytest.approx(math.sqrt(0.08))
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_baseline_one_impossible_sample_does_not_poison_what_is_usual(bad: float) -> None:
     baseline = SignalBaseline()

@@ -36,11 +36,6 @@ def test_budget_each_limit_has_a_finding_that_says_what_is_used() -> None:
     ]
 
 
-def test_a_budget_of_nothing_is_used_up() -> None:
-    (finding,) = budget_findings(Budget(calls=0), Spent())
-    assert (finding.severity, finding.active) == ("block", True)
-
-
 def test_budget_a_tree_adds_up_and_its_longest_time_counts() -> None:
     own = Spent(tokens=1, cost_usd=0.5, calls=2, wall_s=9.0, unpriced=1)
     assert together(own, None) == own

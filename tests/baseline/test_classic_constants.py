@@ -7,7 +7,6 @@ import pytest
 
 from coherence.baseline.appraiser import SignalBaseline, aggregate, mode_of, sigmoid, signal_pressure
 from coherence.core.config import PressureConfig
-from coherence.core.decisions import Mode
 
 CLASSIC = PressureConfig.classic()
 FIVE = ("uncertainty", "drift", "error_rate", "cost", "token_usage")
@@ -94,23 +93,6 @@ def test_classic_constants_case_5_baseline() -> None:
     assert SignalBaseline().std == 0.1
 
 
-def test_the_classic_constants_are_told_apart_from_the_defaults() -> None:
-    assert (CLASSIC.alpha, CLASSIC.blend, CLASSIC.error_window) == (0.08, 5, 30)
-    assert CLASSIC.weights == {
-        "uncertainty": 2.0,
-        "drift": 1.8,
-        "error_rate": 1.5,
-        "goal_coherence": 1.5,
-        "context_exhaustion": 1.5,
-        "cost": 1.0,
-        "token_usage": 0.8,
-    }
-    assert CLASSIC.error_share_floor
-    assert not CLASSIC.unknown_is_calm
-    assert CLASSIC.streak_floor == CLASSIC.repeat_floor == ()
-    assert PressureConfig().alpha == 0.08
-
-
 @pytest.mark.parametrize("pressure", [float("nan"), -0.1, 1.1, float("inf")])
 def test_classic_constants_a_pressure_that_is_none_has_no_mode(pressure: float) -> None:
     with pytest.raises(ValueError, match="pressure must be in"):
@@ -129,7 +111,3 @@ def test_classic_constants_an_unknown_pressure_leaves_the_mean() -> None:
     known = {"error_rate": 1.0, "repetition": 0.0, "drift": None}
     assert aggregate(known, config) == pytest.approx(0.72)
     assert aggregate({}) == aggregate({"drift": None}) == 0.0
-
-
-def test_classic_constants_modes_are_ordered_by_their_words() -> None:
-    assert [str(mode) for mode in Mode] == ["observe", "guide", "warn", "block"]

@@ -90,55 +90,78 @@ def test_find_loop_a_cycle_rises_likewise(period: int, guide: int, block: int) -
     assert loop.period == period
 
 
-def test_is_active_a_period_of_six_is_none() -> None:
-    assert worst([bash(f"cat {at % 6}.py", str(at % 6)) for at in range(30)]) == "continue"
+def turns(rounds: int, make: Callable[[int], list[Step]]) -> list[Step]:
+    """Return the steps of some rounds of work."""
+    return [each for at in range(rounds) for each in make(at)]
 
 
-def test_is_active_ids_that_change_do_not_hide_a_loop() -> None:
-    steps = [
+def edit(at: int) -> Step:
+    return step("Edit", {"file_path": "a.py", "old_string": f"x{at}", "new_string": f"y{at}"}, "edited")
+
+
+HEALTHY: dict[str, list[Step]] = {
+    "a period of six": [bash(f"cat {at % 6}.py", str(at % 6)) for at in range(30)],
+    "another number in the arguments": [step("get_item", {"id": at}, "not there") for at in range(30)],
+    "another file": [step("Read", {"file_path": f"/src/f{at}.py"}, "") for at in range(30)],
+    "other results": [step("next_mail", {}, word) for word in "ant bee cat dog elk fox gnu hen ibis jay".split()],
+    "a number in the middle of a result moves": [
+        bash("stats", " ".join(str(at if column == 9 else column) for column in range(20))) for at in range(10)
+    ],
+    "fixing and testing": turns(12, lambda at: [edit(at), bash("pytest", "2 failed")]),
+    "git status now and then": turns(
+        12, lambda at: [bash(f"cat {at}.py", f"text {at}"), bash(f"make {at}"), bash("git status", "clean")]
+    ),
+    "two unrelated calls in five": turns(
+        6, lambda at: [*[bash("make", "failed")] * 3, bash(f"echo {at}", str(at)), bash(f"cat {at}", f"text {at}")]
+    ),
+    "a write in between": [*[bash("make", "failed")] * 4, edit(0), *[bash("make", "failed")] * 4],
+    "another result in between": [*[bash("make", "failed")] * 4, bash("make", "built"), *[bash("make", "failed")] * 4],
+    "pages": [step("list", {"page": at}, "an item") for at in range(30)],
+    "a reread after each compaction": [step("Read", {"path": "/plan"}, "plan", compacted=True) for _ in range(30)],
+    "unfinished work": [bash("kubectl get pods", "pending") for _ in range(9)],
+    "a gauge": [step("read_sensor", {}, "21.5 °C") for _ in range(9)],
+    "edits without arguments": [step("Edit", {"text": ""}, "The file was updated.") for _ in range(20)],
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_find_loop_finds_nothing_to_say_of_healthy_work(name: str) -> None:
+    assert worst(HEALTHY[name]) == "continue"
+
+
+LOOPS: dict[str, list[Step]] = {
+    "ids and times in the arguments": [
         step("fetch", {"id": str(UUID(int=at + 2**90)), "at": f"2026-01-02T03:04:{at:02}Z"}, "not there")
         for at in range(10)
-    ]
-    assert asked(steps[:6]) == "guide"
-    assert asked(steps) == "block"
-
-
-@pytest.mark.parametrize("name", [{"description": "try {}"}, {"title": "try {}"}, {"explanation": "because {}"}])
-def test_is_active_a_display_name_that_changes_does_not_hide_a_loop(name: dict[str, str]) -> None:
-    steps = [step("noop", {key: text.format(at) for key, text in name.items()}, "done") for at in range(10)]
-    assert asked(steps) == "block"
-
-
-def test_is_active_numbers_and_file_names_in_arguments_are_other_calls() -> None:
-    assert worst([step("get_item", {"id": at}, "not there") for at in range(30)]) == "continue"
-    assert worst([step("Read", {"file_path": f"/src/f{at}.py"}, "") for at in range(30)]) == "continue"
-
-
-def test_is_active_timings_ids_and_times_in_results_do_not_hide_a_loop() -> None:
-    steps = [
+    ],
+    "display names": [step("noop", {"description": f"try {at}"}, "done") for at in range(10)],
+    "timings, ids and times in the results": [
         bash(
             "pytest", f"3 failed in {at / 7:.2f}s at 2026-01-02 03:04:{at:02} (0x7f{at:04x}ab, {UUID(int=2**90 + at)})"
         )
         for at in range(10)
-    ]
-    assert asked(steps) == "block"
+    ],
+    "white space and the order of keys": [
+        step("Bash", ({"command": "ls  -la", "cwd": "/a"}, {"cwd": "/a", "command": "ls -la"})[at % 2], "a.py")
+        for at in range(9)
+    ],
+    "a number of attempts that rises": [bash("make", f"attempt {at}: failed") for at in range(9)],
+    "the newest call still runs": [*[bash("ls", "a.py")] * 9, bash("ls", None)],
+    "a status that does not change": [bash("git status", "clean") for _ in range(9)],
+    "four seconds apart": [bash("kubectl get pods", "No resources", ts=4.0 * at) for at in range(9)],
+    "six seconds apart, five of them the call's own": [
+        bash("npm test", "failed", ts=6.0 * at, duration_s=5.0) for at in range(9)
+    ],
+    "the same page": [step("Read", {"path": "/a", "limit": 50}, "text") for _ in range(9)],
+}
 
 
-def test_is_active_white_space_and_the_order_of_keys_do_not_hide_a_loop() -> None:
-    made = [
-        {"command": "ls  -la", "cwd": "/a"},
-        {"cwd": "/a", "command": "ls -la"},
-        {"cwd": "/a", "command": "ls   -la"},
-    ]
-    assert asked([step("Bash", made[at % 3], "a.py") for at in range(9)]) == "block"
+@pytest.mark.parametrize("name", LOOPS)
+def test_severity_of_equal_calls_with_equal_results_is_a_block_whatever_else_changes(name: str) -> None:
+    assert asked(LOOPS[name]) == "block"
 
 
-# What is progress
-
-
-def test_is_active_other_results_are_progress() -> None:
-    words = "ant bee cat dog elk fox gnu hen ibis jay".split()
-    assert worst([step("next_mail", {}, word) for word in words]) == "continue"
+# Progress
 
 
 def test_is_active_a_count_that_falls_is_progress_until_it_stands_still() -> None:
@@ -147,10 +170,6 @@ def test_is_active_a_count_that_falls_is_progress_until_it_stands_still() -> Non
     still = [bash("pytest", "6 failing, 3 passed") for _ in range(4)]
     # With the last of the falling ones, which had 6 too, the fourth makes 5.
     assert [asked(steps + still[:end]) for end in (3, 4)] == ["continue", "guide"]
-
-
-def test_is_active_a_number_of_attempts_that_rises_is_none() -> None:
-    assert asked([bash("make", f"attempt {at}: failed") for at in range(9)]) == "block"
 
 
 def test_find_loop_a_count_that_goes_back_and_forth_is_none_but_never_blocks() -> None:
@@ -168,30 +187,6 @@ def test_is_active_results_that_alternate_are_a_cycle() -> None:
     assert asked(steps) == "block"
 
 
-def test_is_active_a_number_in_the_middle_of_a_long_result_counts() -> None:
-    rows = [" ".join(str(at if column == 9 else column) for column in range(20)) for at in range(10)]
-    assert worst([bash("stats", row) for row in rows]) == "continue"
-
-
-def test_is_active_fixing_and_testing_is_healthy() -> None:
-    steps = []
-    for at in range(12):
-        steps.append(step("Edit", {"file_path": "a.py", "old_string": f"x{at}", "new_string": f"y{at}"}, "edited"))
-        steps.append(bash("pytest", "2 failed"))
-    assert worst(steps) == "continue"
-
-
-def test_is_active_git_status_now_and_then_is_healthy() -> None:
-    steps = []
-    for at in range(12):
-        steps += [bash(f"cat {at}.py", f"text {at}"), bash(f"make {at}"), bash("git status", "clean")]
-    assert worst(steps) == "continue"
-
-
-def test_is_active_six_times_ls_is_guided_and_not_blocked() -> None:
-    assert worst([bash("ls", "a.py") for _ in range(6)]) == "guide"
-
-
 # Noise
 
 
@@ -204,26 +199,6 @@ def test_is_active_one_unrelated_call_in_five_is_passed_over() -> None:
     assert asked(steps[:-1]) == "block"
 
 
-def test_is_active_two_in_five_are_not() -> None:
-    steps = []
-    for at in range(6):
-        steps += [bash("make", "failed"), bash("make", "failed"), bash("make", "failed")]
-        steps += [bash(f"echo {at}", str(at)), bash(f"cat {at}", f"text {at}")]
-    assert worst(steps) == "continue"
-
-
-def test_is_active_a_write_is_no_noise() -> None:
-    steps = [bash("make", "failed") for _ in range(4)]
-    steps.append(step("Write", {"file_path": "a.py", "content": "x"}, "written"))
-    steps += [bash("make", "failed") for _ in range(4)]
-    assert asked(steps) == "continue"
-
-
-def test_is_active_the_same_call_with_another_result_is_no_noise() -> None:
-    steps = [bash("make", "failed") for _ in range(4)] + [bash("make", "built")] + [bash("make", "failed")] * 4
-    assert asked(steps) == "continue"
-
-
 # Unknown results
 
 
@@ -231,11 +206,6 @@ def test_is_active_calls_without_results_are_guided_and_never_blocked() -> None:
     steps = [bash("ls", None) for _ in range(30)]
     assert asked(steps[:5]) == "guide"
     assert worst(steps) == "warn"
-
-
-def test_is_active_the_newest_call_may_still_be_running() -> None:
-    steps = [bash("ls", "a.py") for _ in range(9)] + [bash("ls", None)]
-    assert asked(steps) == "block"
 
 
 def test_is_active_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
@@ -281,25 +251,6 @@ def test_is_active_waiting_has_twice_the_time(name: str) -> None:
     steps = [SHAPES[name](at) for at in range(10)]
     assert asked(steps[:9]) == "continue"
     assert asked(steps) == "guide"
-
-
-def test_is_active_near_misses_of_known_shapes_block() -> None:
-    assert asked([bash("git status", "clean") for _ in range(9)]) == "block"
-    assert asked([bash("kubectl get pods", "No resources", ts=4.0 * at) for at in range(9)]) == "block"
-    # Six seconds apart, of which the call itself takes five: nobody waits.
-    assert asked([bash("npm test", "failed", ts=6.0 * at, duration_s=5.0) for at in range(9)]) == "block"
-    assert asked([step("Read", {"path": "/a", "limit": 50}, "text") for _ in range(9)]) == "block"
-
-
-def test_is_active_unfinished_work_gauges_and_calls_without_arguments_are_no_loop() -> None:
-    assert asked([bash("kubectl get pods", "pending") for _ in range(9)]) == "continue"
-    assert asked([step("read_sensor", {}, "21.5 °C") for _ in range(9)]) == "continue"
-    assert asked([step("Edit", {"text": ""}, "The file was updated.") for _ in range(20)]) == "continue"
-
-
-def test_is_active_pages_and_rereads_are_quiet() -> None:
-    assert worst([step("list", {"page": at}, "an item") for at in range(30)]) == "continue"
-    assert worst([step("Read", {"file_path": "/plan.md"}, "plan", compacted=True) for _ in range(30)]) == "continue"
 
 
 # As a rule
