@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -119,19 +118,11 @@ def from_text(text: str) -> Saved:
         else:
             found = _READER.decode(data)
             found.snapshot = snapshots.from_json(found.snapshot)
-        json.loads(data, object_pairs_hook=_refuse_twins)
     except TypeError:
         raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a regulator's state: {error or 'nested too deep'}") from error
     return found
-
-
-def _refuse_twins(pairs: list[tuple[str, Any]]) -> None:
-    if len({key for key, _ in pairs}) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twin = next(key for at, key in enumerate(keys) if key in keys[:at])
-        raise ValueError(f"the key {twin[:MAX_NAME]!r} comes twice")
 
 
 def _from_classic(classic: _Classic) -> Saved:
