@@ -200,7 +200,7 @@ ERRORS_FREE = 0.1
 
 
 COLD_FALL = 6
-"""How fast the doubt about a new baseline falls: with the sixth power most of it is gone after a third of the blend."""
+"""Power with which doubt about a new baseline falls; with the sixth, most of it is gone after a third of the blend."""
 
 
 class Measured(Protocol):

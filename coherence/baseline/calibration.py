@@ -23,7 +23,7 @@ class ShippedThreshold(NamedTuple):
     value: float
     """A run alarms strictly above it, in [0, 1]."""
     source: str
-    """What it was set from, in words."""
+    """Source of the threshold, in words."""
     floor: float = 0.0
     """Below which an agent's own runs set no threshold: runs that are all alike say little of the first other one."""
 
@@ -101,7 +101,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     e_value: float = 1.0
     """Evidence that it does not hold; 1 = none, :data:`PROOF` = enough."""
     renewed: int = 0
-    """How often it was set anew."""
+    """Number of times it was set anew."""
     words: str = ""
     """All of it in one sentence."""
 
@@ -129,7 +129,7 @@ class Watch(msgspec.Struct, kw_only=True):
     budget: float
     shipped: float | None = None
     source: str = ""
-    """What the shipped threshold was set from."""
+    """Source of the shipped threshold."""
     floor: float = 0.0
     """Below which own runs set no threshold: runs that are all alike say little of the first other one."""
     values: list[float] = []
@@ -142,10 +142,10 @@ class Watch(msgspec.Struct, kw_only=True):
     higher: Wager = msgspec.field(default_factory=Wager)
     lower: Wager = msgspec.field(default_factory=Wager)
     own: bool = False
-    """Whether the agent's own runs set the threshold."""
+    """True if the agent's own runs set the threshold."""
     renewed: int = 0
     why: str = ""
-    """What was found when it was last set anew."""
+    """Finding of the last time that it was set anew."""
 
     @property
     def value(self) -> float | None:

@@ -99,7 +99,7 @@ class Calibrator:
         same = [kept for kept in known if kept.combiner.start == start and kept.versions == own]
         self._kept = same[0] if same else Kept(Combiner(start=start), own)
         self.new = not same or any(not any(each is kept for kept in learned.watches) for each in self.watches)
-        """Whether something is learned here of which nothing was kept."""
+        """True if something is learned here of which nothing was kept."""
         used = {(each.metric, each.version, each.budget) for each in self.watches}
         self._resting = Learned(
             [each for each in learned.watches if (each.metric, each.version, each.budget) not in used],

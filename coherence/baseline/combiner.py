@@ -37,7 +37,7 @@ ALPHA = 0.05
 PROOF = 1.0 / ALPHA
 
 BOUND = 0.02
-"""How far the output may lie from the fixed sum before there is proof."""
+"""Distance by which the output may lie from the fixed sum before there is proof."""
 
 RATE = 0.25
 """Of learning, a block."""
@@ -63,7 +63,7 @@ class Combination(msgspec.Struct, frozen=True):
     learned: FrozenDict[str, float] = FrozenDict()
     """Metric -> weight that labelled runs gave it, on the scale of ``start``."""
     proven: bool = False
-    """Whether the learned weights are in use; else they may move the output by :data:`BOUND`."""
+    """True if the learned weights are in use; else they may move the output by :data:`BOUND`."""
     runs: int = 0
     """Labelled runs that were learned from."""
     e_value: float = 1.0
@@ -122,7 +122,7 @@ class Combiner(msgspec.Struct, kw_only=True):
     runs: int = 0
     blocks: int = 0
     changed: int = 0
-    """How often the weights in use were changed."""
+    """Number of changes of the weights in use."""
     fixed_loss: float = 0.0
     """Sum over the blocks of the share of pairs that the fixed sum ranks wrongly."""
     learned_loss: float = 0.0

@@ -57,7 +57,7 @@ class Wager(msgspec.Struct):
     """
 
     stakes: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(SHARES))
-    """What the money bet with each share has become."""
+    """Present value of the money bet with each share."""
     count: int = 0
     highest: float = 1.0
     """The highest capital so far."""

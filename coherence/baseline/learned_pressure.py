@@ -21,7 +21,7 @@ GUIDE_AT, WARN_AT = 0.99, 0.999
 MARGIN = 0.05
 
 GUIDE_RANGE, WARN_RANGE, BLOCK_RANGE = (0.22, 0.40), (0.40, 0.60), (0.65, 0.76)
-"""How far thresholds may move; a burst of errors crosses each of them, whatever was learned, a single error none."""
+"""Ranges of learned thresholds; a burst of errors crosses each of them, whatever was learned, a single error none."""
 
 SHIFT_RANGE, SHARE_RANGE = (2.5, 5.0), (0.1, 0.3)
 

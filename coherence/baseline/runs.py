@@ -29,7 +29,7 @@ MAX_METRICS = 64
 """Metrics whose maxima are kept, the first that were known."""
 
 MAX_TOOLS = 32
-"""Tools of a run that are told apart, the first that were called; the others are ""."""
+"""Tools of a run with scores of their own, the first that were called; the others are ""."""
 
 MAX_FINISHED = 8
 """Runs that wait to be taken at most."""
@@ -53,9 +53,9 @@ class Run(msgspec.Struct):
     since: int = 0
     """Number of its first event; 0 = of an earlier session, or the first one."""
     ended: bool = False
-    """Whether an outcome has been told."""
+    """True if an outcome has been reported."""
     success: bool | None = None
-    """What the newest outcome says."""
+    """Success by the newest outcome."""
     maxima: dict[str, float] = {}
     """Metric -> highest risk so far, in [0, 1]."""
     calls: dict[str, float] = {}
@@ -150,7 +150,7 @@ class Runs(EventDetector[Run]):
         super().__init__()
         self._hijack = hijack
         self.finished: list[RunRow] = []
-        """How runs stood when they were told to have ended, or another began, until somebody takes them."""
+        """Runs at their reported end, or when another began, until somebody takes them."""
         together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self._windowed: dict[str, Callable[[int], float | None]] = {

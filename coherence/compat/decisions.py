@@ -41,7 +41,7 @@ class CircuitBreakReason(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     """The tool that fails, and the first line of its error."""
     failure_count: int | None = None
-    """How often it has failed so."""
+    """Number of such failures."""
     tool_name: str | None = None
     consecutive_count: int | None = None
     """Repeated calls among the last 30."""
@@ -55,7 +55,7 @@ class CorrectionPattern(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of the words that the requests share, joined by ``+``."""
     pattern_name: str
     learned_from_turns: int
-    """How often it was said, 3 or more."""
+    """Number of times it was said, 3 or more."""
     confidence: float
     """In [0, 1): 0.5 for three fresh corrections, 0.75 for six; fading over hundreds of turns."""
     example_corrections: tuple[str, ...]
@@ -67,20 +67,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Kind
     drift_score: float | None = None
-    """In [0, 1], 1 = the answer has nothing to do with the request; told below the threshold of 0.5, too. ``None``
+    """In [0, 1], 1 = the answer has nothing to do with the request; given below the threshold of 0.5, too. ``None``
     while the turn has no answer, or no request."""
     drift_tokens: tuple[str, ...] | None = None
     """Drift of the answer: what the request forbids, else what was added and not asked for, else its
     weightiest words that the request does not have."""
     task_tokens: tuple[str, ...] | None = None
-    """Where the answer drifted: the weightiest words of the request."""
+    """For an answer that drifted: the weightiest words of the request."""
     reason: CircuitBreakReason | None = None
     suggestion: str | None = None
     """Why, and what could be done, in one or two sentences."""
     patterns: tuple[CorrectionPattern, ...] | None = None
-    """What users have corrected on requests like this one, whatever the kind."""
+    """Corrections by users of requests like this one, whatever the kind."""
     findings: tuple[Finding, ...] = ()
-    """What every rule of the package saw, active or not, the most severe first."""
+    """Findings of every rule of the package, active or not, the most severe first."""
 
     def is_continue(self) -> bool:
         """Tell whether there is nothing to say."""

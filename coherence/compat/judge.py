@@ -23,7 +23,7 @@ from coherence.policy.rules.quality import FALL, FEW
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 
-# Nothing is held on to: the contract's decisions follow what was told at once. Nothing is said to the agent.
+# No hysteresis: the contract's decisions follow each event at once. The agent gets no guidance.
 _AT_ONCE = RuleConfig(release=0.0, dwell=0)
 CONFIG = MonitorConfig(
     tick="manual",

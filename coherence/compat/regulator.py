@@ -45,7 +45,7 @@ LOG = logging.getLogger("coherence")
 
 
 Embedding: TypeAlias = Embedder | EmbeddingCache | Literal[False] | None
-"""What may be passed as ``embedder``."""
+"""Types of the argument ``embedder``."""
 
 
 class Regulator:

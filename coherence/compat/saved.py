@@ -49,9 +49,9 @@ class Saved(msgspec.Struct):
     answered: str = ""
     """The request that was answered last."""
     completed_ts: float | None = None
-    """When it was."""
+    """Time of that answer, Unix seconds."""
     stale: bool = False
-    """Whether something other than an event has changed since the newest decision."""
+    """True if something other than an event has changed since the newest decision."""
     turn: Turn = msgspec.field(default_factory=Turn)
 
 

@@ -81,10 +81,10 @@ class Fleet:
         self._lock = RLock()
         try:
             self.lessons = as_lessons(lessons, self.store, embedder)
-            """What is known of errors; ``None`` without a store."""
+            """Lessons about errors; ``None`` without a store."""
             self._owns_lessons = self.lessons is not lessons
             self.trust = TrustGraph(read_trust(self.store)) if self.store is not None else TrustGraph()
-            """Who relies on whom, to be read; with a store it is kept, and begins as it was left."""
+            """Trust between the agents, to be read; with a store it is kept, and begins as it was left."""
         except BaseException:
             if self.store is not None and self._owns_store:
                 self.store.close()
@@ -272,7 +272,7 @@ class _Keeper:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._written = fleet.trust.state()
-        """What the store and the graph held in common, as far as this process knows."""
+        """The newest state that the store and the graph held in common, as far as this process knows."""
         self._lock = RLock()
         self._holds = False
         self._off = fleet.store is None or disabled()
@@ -387,7 +387,7 @@ class _Neighbours:
 
 
 def _short(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return both ends of a path that is too long to be recorded and told with every tick."""
+    """Return both ends of a path that is too long to be recorded and shown with every tick."""
     left_out = len(path) - MAX_HOPS
     if left_out <= 1:
         return path

@@ -18,7 +18,7 @@ from coherence.fleet.trust_graph import DAMPING, ROUNDS, UNKNOWN, Floats, Wiring
 __all__ = ["DAMPING", "ROUNDS", "Edge", "Effective", "Propagation", "TrustGraph", "TrustState", "Upstream"]
 
 LEARNING_RATE = 0.1
-"""How far one outcome moves a weight, in (0, 1], where the source was under full pressure; higher forgets sooner."""
+"""Share of the gap that one outcome closes, in (0, 1], under full pressure of the source; higher forgets sooner."""
 
 LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 """Between these weights outcomes teach: no source is ever ignored, and none believed blindly, because of them."""
@@ -34,7 +34,7 @@ class Edge(msgspec.Struct, frozen=True, order=True):
     weight: float
     """Trust, in [0, 1]; 0 = nothing leaks, 1 = everything."""
     fixed: bool = False
-    """Whether outcomes leave it alone."""
+    """True if outcomes leave it alone."""
 
 
 class Effective(msgspec.Struct, frozen=True):

@@ -1,9 +1,9 @@
 """Randomised experiments on guidance: firings in pairs, and a verdict that stays valid however often one looks.
 
 Patterns fire when things are bad, and after a bad moment things get better by themselves (regression to the mean), so
-before and after prove nothing. Of two firings in a row of one pattern, one is therefore told and one is not, by a coin
-that is fixed beforehand; what gets better by itself does so in both, and their difference is 0 on average unless
-telling does something.
+before and after prove nothing. Of two firings in a row of one pattern, one is therefore delivered and one is not, by a
+coin that is fixed beforehand; what gets better by itself does so in both, and their difference is 0 on average unless
+the delivery does something.
 
 The measure that gives a verdict was named beforehand: the fall of the pressure five actions after the firing. Choosing
 the most favourable of several measures afterwards would multiply the chances of a false verdict, so the other measures

@@ -39,7 +39,7 @@ PRIORITY = (
     "low_confidence_spans",
     "received_pressure",
 )
-"""Patterns, the one first that is told if several of the same severity fire; a plug-in's rules come after them."""
+"""Patterns, the one first that is delivered if several of the same severity fire; a plug-in's rules come after them."""
 
 HEALING: Mapping[str, str] = {
     "bash_retry": "reading the file or the log named in the error usually comes before a call that works",
@@ -50,10 +50,10 @@ HEALING: Mapping[str, str] = {
 """Pattern -> what to say where this agent has no record of its own."""
 
 ONLY_THE_USER = "Only the user can say whether it is wanted."
-"""What to say of a call that was not asked for; the text that it may follow is not repeated to the agent."""
+"""Hint for a call that was not asked for; the text that it may follow is not repeated to the agent."""
 
 PATIENCE = "waiting as long as the answer asks usually comes before a call that works"
-"""What to say where the newest call was told to come back later."""
+"""Hint where the newest call was asked to come back later."""
 
 LEAST_MEASURED = 20
 """Transitions of this agent from which its own record is quoted."""
@@ -152,7 +152,7 @@ def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> 
 
 
 def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit: int) -> str:
-    """Return what is told: facts, never orders, on one line of limited length."""
+    """Return the text: facts, never orders, on one line of limited length."""
     pattern = pattern_of(finding)
     said = describe_calls(state) if pattern == HIJACK else finding.why
     why = one_line(said).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"

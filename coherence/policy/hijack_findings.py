@@ -107,10 +107,10 @@ SHOWN = 80
 """Characters of a call's arguments that a finding shows."""
 
 LET_THROUGH = "it was let through by unblock()"
-"""What is said of a call that would have been refused."""
+"""Remark on a call that would have been refused."""
 
 UNCALIBRATED = "the score alone is not calibrated for this agent, and nothing else proves it"
-"""What is said of a score that no dataflow proves, while too few runs of the agent are known."""
+"""Remark on a score that no dataflow proves, while too few runs of the agent are known."""
 
 LOUD = "such scores are usual for this agent, and nothing else proves it"
 """The same where too many of its runs have them."""
@@ -124,7 +124,7 @@ UNASKED = "which the user did not ask for"
 def asked_call(seq: int, tool: str, arguments: bytes, state: AgentState, limits: Limits) -> Finding | None:
     """Return what is found of a call that has not run: it asks to block above the stricter threshold.
 
-    ``None`` while nobody has asked for anything: then no call is told from another.
+    ``None`` while nobody has asked for anything: then there is nothing to compare a call with.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def asked_call(seq: int, tool: str, arguments: bytes, state: AgentState, limits:
 def made_call(state: AgentState, limits: Limits) -> Finding | None:
     """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more.
 
-    One of the task before that nobody has seen is told once, if it is the worse one.
+    One of the task before that nobody has seen is reported once, if it is the worse one.
     """
     worst = state.hijack.data.standing
     return _finding(worst, "warn", state, limits) if worst is not None else None
@@ -236,7 +236,7 @@ def _place(seq: int, state: AgentState) -> str:
 
 
 def describe_calls(state: AgentState) -> str:
-    """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
+    """Return the text for the agent about the call that stands out: facts, and no word of what it may have obeyed."""
     worst = state.hijack.data.standing
     if worst is None:
         return ""

@@ -21,7 +21,7 @@ SHOWN = 160
 """Characters of a fix that are quoted."""
 
 PATIENCE = 10
-"""Tool results after which what was told is no longer held against what happens."""
+"""Tool results after which a delivered lesson is no longer judged."""
 
 MAX_TIPS = 8
 MAX_RECALLED = 8
@@ -39,15 +39,15 @@ class Tip(msgspec.Struct):
     lesson: int
     firing: str
     intent: str
-    """What the failed call was for."""
+    """Purpose of the failed call."""
     signature: bytes
     slots: list[str]
     """Of the error, with its signature."""
     fix: str
     guess: bool
-    """Whether the fix was one for other names, so that a failure says nothing of the lesson."""
+    """True if the fix was one for other names, so that a failure says nothing of the lesson."""
     count: int
-    """How often the error had come."""
+    """Number of times that the error had come."""
     results: int
     """Tool results before it."""
     delivered: bool = False
@@ -68,7 +68,7 @@ class Recollection(msgspec.Struct):
     looked: int = 0
     """Number of the newest result when errors were looked up last."""
     recalled: tuple[Recalled, ...] = ()
-    """What was found for them, the newest error's first, until the result of a call that was made after them."""
+    """Lessons for them, those of the newest error's first, until the result of a call that was made after them."""
     told: list[int] = []
     """Those of these errors of which a firing has told."""
     tips: list[Tip] = []
@@ -77,7 +77,7 @@ class Recollection(msgspec.Struct):
         """Take in a result, with the number of its call; return what it teaches.
 
         A lesson that reached the agent is judged by what the agent did: it has helped if the error is solved by what
-        the lesson told, and has failed if the same error comes again after that was done. If the agent did something
+        the lesson said, and has failed if the same error comes again after that was done. If the agent did something
         else, the lesson is not scored, and after ten tool results nobody can tell any more.
         """
         if called > self.looked:  # of a parallel call, it says nothing about what was recalled

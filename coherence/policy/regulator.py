@@ -100,7 +100,7 @@ def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentS
 
 
 def _asked_to_wait(facts: Facts) -> bool:
-    """Tell whether all of the last errors in a row are of calls that wait, or were told to come back later."""
+    """Tell whether all of the last errors in a row are of calls that wait, or were asked to come back later."""
     failed = facts.actions[-facts.error_streak :] if facts.error_streak else []
     return bool(failed) and all(action.came.rate_limited or action.made.waits for action in failed)
 
@@ -234,7 +234,7 @@ class Pending(msgspec.Struct):
     pressure: float
     tool: str
     error: bool
-    """Whether the newest action had failed."""
+    """True if the newest action had failed."""
     done: list[int] = []
     """Horizons that were looked at."""
 
@@ -253,9 +253,9 @@ class RefusedCall(msgspec.Struct, frozen=True):
     seq: int
     """Number of the question; -1 = of an earlier session."""
     call: bytes = b""
-    """Which call, if it was refused for what it is itself and nobody has let it through."""
+    """Key of the call, if it was refused for what it is itself and nobody has let it through."""
     blocked: bool = False
-    """Whether something else refused it (too)."""
+    """True if something else refused it (too)."""
 
 
 class RegulatorState(msgspec.Struct):
@@ -283,7 +283,7 @@ class RegulatorState(msgspec.Struct):
     open: list[str] = []
     """Firings of the task that has not ended."""
     ended: bool | None = None
-    """How a task ended whose firings do not know it yet."""
+    """Success of a task whose firings do not know it yet."""
     transitions: dict[str, Transition] = {}
     """Tool that failed, line break, tool called next -> what it did to the pressure."""
     pressure: float = 0.0
@@ -413,7 +413,7 @@ class RegulatorMemory(EventDetector[RegulatorState]):
         super().__init__()
         self._state = state
         self.lessons: deque[Solved | LessonOutcome] = deque(maxlen=MAX_LESSONS)
-        """What events have taught, until somebody takes it; not part of the data."""
+        """Lessons from events, until somebody takes it; not part of the data."""
 
     def on_goal(self, observed: Observed) -> None:
         """Begin another task."""

@@ -68,9 +68,9 @@ class ScopeDrift(msgspec.Struct, frozen=True):
     threshold: float
     """The score from which an answer counts as drifted."""
     words: tuple[str, ...]
-    """Where the answer counts as drifted: its heaviest words that the task does not have, at most six."""
+    """For an answer that counts as drifted: its heaviest words that the task does not have, at most six."""
     violations: tuple[str, ...]
-    """What the task forbids and the answer says it did, in the task's words."""
+    """Things that the task forbids and the answer says it did, in the task's words."""
     judged: bool
     """False if one of the texts has too little in it, the answer refuses, or is in another language than the task; the
     score is then below the threshold."""
@@ -104,7 +104,7 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
         What was answered. Of both texts the first and last 10,000 characters are read.
     cosine
         Cosine of the embeddings of task and answer in [-1, 1], from ``MiniLMEmbedder``; None if unknown: without it
-        paraphrases and code cannot be told from drift nearly as well.
+        paraphrases and code are confused with drift far more often.
     multilingual : bool
         Whether the embedder that made the cosine speaks more than English.
 

@@ -26,7 +26,7 @@ SAYS = {
     "amount": "a result has another number",
     "unread": "nobody could read it",
 }
-"""What is wrong with a claim, by its kind."""
+"""Words for a wrong claim, by its kind."""
 
 
 class ContradictedClaim:
@@ -119,7 +119,7 @@ PASSES = {
     "worked with warnings": "there were some",
     "not done": "no call did it",
 }
-"""What is wrong with an answer that passes over how a call came out."""
+"""Words for an answer that passes over how a call came out."""
 
 
 class BrokenConstraint:

@@ -39,7 +39,7 @@ class Forecast(NamedTuple):
     """Expected value of a series some steps ahead."""
 
     usual: float
-    """What it would be without the newest growth: the highest value before, or where their straight line leads."""
+    """Expectation without the newest growth: the highest value before, or where their straight line leads."""
     lower: float
     """Lower end of the 90 % prediction interval: 5 % of new values would lie below."""
     upper: float
@@ -245,7 +245,7 @@ def _roughly(value: float) -> str:
 
 
 NEAR_CALLS = 10
-"""Model calls from whose growth it is told when the context will be full."""
+"""Model calls from whose growth the rule forecasts a full context."""
 
 
 class ContextExhaustionRule:

@@ -65,7 +65,7 @@ class KnownShape(NamedTuple):
     name: str
     advice: str
     patient: bool = False
-    """Whether twice as many repeats are usual."""
+    """True if twice as many repeats are usual."""
 
 
 WAITING = KnownShape("it waits for something", "wait longer between two calls, or do something else until then", True)

@@ -9,7 +9,7 @@ from coherence.core.readings import one_line
 from coherence.state.data import Action
 
 THRESHOLD = 0.5
-"""Score from which a rule is active where it does not say otherwise; what it means is told by each rule."""
+"""Score from which a rule is active where it does not say otherwise; each rule documents what it means."""
 
 JUST_BELOW = 0.49
 """The most that a score may be while something else is missing that the rule needs."""

@@ -34,14 +34,14 @@ class Loop(NamedTuple):
     steps: tuple[Repeatable, ...]
     """The repeated calls, oldest first, without unrelated ones between them."""
     identical: bool
-    """Whether the arguments are equal; else they differ in ids and the like only."""
+    """True if the arguments are equal; else they differ in ids and the like only."""
     known: bool
-    """Whether every result has come."""
+    """True if every result has come."""
     still: bool
-    """Whether no number in the results moved."""
+    """True if no number in the results moved."""
     shape: KnownShape | None
     amount: float
-    """How many times the loop went round, on the scale of a single call that repeats."""
+    """Number of times the loop went round, on the scale of a single call that repeats."""
 
 
 class _Pending(NamedTuple):

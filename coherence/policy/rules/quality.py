@@ -207,7 +207,7 @@ BY_CHANCE = 0.1
 where every token is that uncertain, and most are not."""
 
 RARE = 0.01
-"""How often a run of such tokens may come about by chance in a message."""
+"""Expected number of runs of such tokens in a message below which a run is no chance."""
 
 SHOWN_SPANS = 3
 
@@ -351,7 +351,7 @@ FIRM = {"id": 3.0, "email": 3.0, "date": 2.0}
 
 
 _LINES = lazy_regex(r"L?\d{1,9}(?:-(?:L?\d{1,9}|[a-z]{1,20}))?")
-"""What names lines, or how many there are: L195, L190-194, a 1988-line file."""
+"""Names of lines, or counts of them: L195, L190-194, a 1988-line file."""
 
 
 def _firm(grounds: Grounds, given: Given) -> float:
@@ -386,7 +386,7 @@ def judged_answer(state: AgentState) -> Grounds | None:
 def outcome_finding(state: AgentState, config: MonitorConfig) -> Finding | None:
     """Return whether a run counts as failed for its last answer, at its end; ``None`` if that is not asked.
 
-    The recorded outcome stays as it was told; this is a judgement beside it.
+    The recorded outcome stays as it was reported; this is a judgement beside it.
     """
     gate, grounds = config.grounding.gate, judged_answer(state)
     if gate is None or grounds is None or grounds.value is None:
