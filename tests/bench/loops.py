@@ -85,13 +85,13 @@ def lived(calls: list[Call], chance: random.Random | None = None) -> Iterator[Lo
 
 def worst_of(calls: list[Call]) -> DecisionKind:
     """Return the most severe that the rule asks for during a run."""
-    return worst_kind([RULE.severity(loop) for loop in lived(calls) if loop is not None and RULE.is_active(loop)])
+    return worst_kind([RULE.severity(loop) for loop in lived(calls) if loop is not None and loop.amount >= RULE.guide])
 
 
 def found_after(calls: list[Call], first: int, last: int, chance: random.Random | None = None) -> int | None:
     """Return the number of inserted calls (places ``first`` to ``last``) after which the rule is active."""
     for place, loop in enumerate(lived(calls[:last], chance)):
-        if place >= first and loop is not None and RULE.is_active(loop):
+        if place >= first and loop is not None and loop.amount >= RULE.guide:
             return place - first + 1
     return None
 

@@ -201,10 +201,6 @@ class RepeatedToolCallLoop:
             [step.seq for step in loop.steps],
         )
 
-    def is_active(self, loop: Loop) -> bool:
-        """Tell whether a loop is long enough to speak of."""
-        return loop.amount >= self.guide
-
     def severity(self, loop: Loop) -> DecisionKind:
         """Return what a loop asks for where it is active: no more than guidance where it polls a gauge, or waits."""
         if all(step.came is not None and step.came.pending for step in loop.steps):

@@ -48,7 +48,7 @@ def bash(command: str, result: str | None = "ok", **more: object) -> Step:
 def asked(steps: list[Step]) -> str:
     """Return what the rule asks for after the last step; continue where it is not active."""
     loop = find_loop(steps[-30:])
-    return RULE.severity(loop) if loop is not None and RULE.is_active(loop) else "continue"
+    return RULE.severity(loop) if loop is not None and loop.amount >= RULE.guide else "continue"
 
 
 def worst(steps: list[Step]) -> str:
@@ -164,7 +164,7 @@ def test_severity_of_equal_calls_with_equal_results_is_a_block_whatever_else_cha
 # Progress
 
 
-def test_is_active_a_count_that_falls_is_progress_until_it_stands_still() -> None:
+def test_find_loop_a_count_that_falls_is_progress_until_it_stands_still() -> None:
     steps = [bash("pytest", f"{left} failing, 3 passed") for left in range(20, 5, -1)]
     assert worst(steps) == "continue"
     still = [bash("pytest", "6 failing, 3 passed") for _ in range(4)]
@@ -181,7 +181,7 @@ def test_find_loop_a_count_that_goes_back_and_forth_is_none_but_never_blocks() -
     assert not loop.still
 
 
-def test_is_active_results_that_alternate_are_a_cycle() -> None:
+def test_find_loop_results_that_alternate_are_a_cycle() -> None:
     steps = [bash("toggle", "on" if at % 2 else "off") for at in range(16)]
     assert asked(steps[:8]) == "guide"
     assert asked(steps) == "block"
@@ -190,7 +190,7 @@ def test_is_active_results_that_alternate_are_a_cycle() -> None:
 # Noise
 
 
-def test_is_active_one_unrelated_call_in_five_is_passed_over() -> None:
+def test_find_loop_one_unrelated_call_in_five_is_passed_over() -> None:
     steps = []
     for at in range(6):
         steps += [bash("make", "failed"), bash("make", "failed"), bash("make", "failed"), bash("make", "failed")]
@@ -202,13 +202,13 @@ def test_is_active_one_unrelated_call_in_five_is_passed_over() -> None:
 # Unknown results
 
 
-def test_is_active_calls_without_results_are_guided_and_never_blocked() -> None:
+def test_find_loop_calls_without_results_are_guided_and_never_blocked() -> None:
     steps = [bash("ls", None) for _ in range(30)]
     assert asked(steps[:5]) == "guide"
     assert worst(steps) == "warn"
 
 
-def test_is_active_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
+def test_find_loop_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
     changed = [*[bash("ls", "b.py")] * 4, bash("ls", None), bash("ls", "a.py"), bash("ls", None)]
     assert asked(changed) == "continue"
     unsure = [*[bash("ls", None)] * 4, bash("pwd", "/"), *[bash("ls", None)] * 4]
@@ -240,14 +240,14 @@ SHAPES: dict[str, Callable[[int], Step]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_is_active_known_shapes_bring_a_warning_at_most(name: str) -> None:
+def test_find_loop_known_shapes_bring_a_warning_at_most(name: str) -> None:
     steps = [SHAPES[name](at) for at in range(40)]
     assert worst(steps) in ("continue", "guide", "warn")
     assert worst(steps[:4]) == "continue"
 
 
 @pytest.mark.parametrize("name", ["sleep and status", "a job's status", "empty commands", "rate limit"])
-def test_is_active_waiting_has_twice_the_time(name: str) -> None:
+def test_find_loop_waiting_has_twice_the_time(name: str) -> None:
     steps = [SHAPES[name](at) for at in range(10)]
     assert asked(steps[:9]) == "continue"
     assert asked(steps) == "guide"
