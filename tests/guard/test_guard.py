@@ -13,7 +13,7 @@ import pytest
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard import measure as measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 
 
 @pytest.fixture
@@ -245,19 +245,3 @@ def test_traces_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path
 def test_guard_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=next(iter(wrong))):
         Guard(**{"store": path, **wrong})
-
-
-def test_traces_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> None:
-    memory = Memory()
-    agent = failing(lambda now: {1: 0.8, 3: 0.2}[now], memory)
-    with Guard(
-        store=path, strategy=Proposes({"level": 3}), config_adapter=memory, bounds=BOUNDS, policy="classic",
-        clock=Clock(1.0),
-    ) as guard:  # fmt: skip
-        list(call(guard, agent, 60))
-        served = sum(trace.patched for trace in guard.traces("a"))
-        ending = first(guard.history("a"), "ending")
-    assert served == 10
-    assert ending.kind == "ending"
-    assert ending.metric == "success"
-    assert memory.config == {"level": 1}
