@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ from coherence.guard.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.requests import (
     checked_patch,
-    request_approval,
-    request_decline,
-    request_proposal,
-    request_rollback,
+    checked_why,
+    is_approved,
+    refusal,
+    request,
+    wanted_approval,
+    wanted_rollback,
+    wanted_trial,
 )
 from coherence.guard.traces import newest_seq, read_decisions
 from coherence.store.store import Store
@@ -52,7 +56,7 @@ def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapte
             if _in_force(kept, agent).number != record.number:
                 return _say("another patch has taken its place meanwhile; nothing was done", done=False)
         if owner is None:
-            request_rollback(kept, agent, why)
+            request(kept, agent, partial(wanted_rollback, why=checked_why(why)))
             record = _waited(kept, agent, record.number, wait_s, _has_gone)
         else:
             with Guard(store=kept, config_adapter=owner) as guard:
@@ -118,7 +122,9 @@ def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) ->
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         _tell("patch", record, agent, "is approved")
-        if not request_approval(kept, agent, why, record.proposed_seq):
+        seq = record.proposed_seq
+        step, patching = request(kept, agent, partial(wanted_approval, why=checked_why(why), seq=seq))
+        if step is None and not is_approved(patching, seq):
             return _say("it waits no more; nothing was done", done=False)
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
     return _told_of_trial(record)
@@ -129,7 +135,7 @@ def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_
     wanted = load_patch(patch)
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
-        if not request_proposal(kept, agent, wanted, why):
+        if request(kept, agent, partial(wanted_trial, patch=wanted, why=checked_why(why)))[0] is None:
             return _say("a patch is on trial, or approved, already; nothing was done", done=False)
         record = next(record for record in reversed(_records(kept, agent)) if record.patch == wanted)
         _tell("patch", record, agent, "is to go on trial")
@@ -173,7 +179,8 @@ def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
-        if not request_decline(kept, agent, why, record.proposed_seq):
+        declined = partial(refusal, why=checked_why(why), seq=record.proposed_seq)
+        if request(kept, agent, declined)[0] is None:
             return _say("it waits no more; nothing was done", done=False)
         _tell("patch", record, agent, "is declined")
     return 0

@@ -19,12 +19,11 @@ from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
 from coherence.guard.collaborators import Notice
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.threads import GuardThread
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Memory, Proposes, until
+from guard.helpers import BOUNDS, Boom, Memory, Proposes, request_approval, request_rollback, until
 from guard.world import THRESHOLDS
 
 

@@ -11,9 +11,19 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.requests import request_approval, request_decline, request_rollback
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+from guard.helpers import (
+    BOUNDS,
+    Boom,
+    Clock,
+    Memory,
+    Proposes,
+    first,
+    kinds,
+    request_approval,
+    request_decline,
+    request_rollback,
+)
 
 ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
@@ -318,14 +328,3 @@ def test_request_approval_an_adapter_that_serves_both_only_drops_the_patch(path:
         until(lambda: guard.status("a").phase == "idle")
         assert kinds(guard.history("a"))[-2:] == ["rollback_wanted", "dropped"]
     assert (memory.applied, memory.restored) == ([], [])
-
-
-@pytest.mark.parametrize("request_it", [request_rollback, request_approval, request_decline])
-def test_request_decline_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
-    with Store(path) as store:
-        with pytest.raises(TypeError, match="store"):
-            request_it(path, "a", "x")
-        with pytest.raises(ValueError, match="agent"):
-            request_it(store, "", "x")
-        with pytest.raises(TypeError, match="why"):
-            request_it(store, "a", None)
