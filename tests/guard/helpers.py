@@ -75,7 +75,7 @@ class Proposes:
 
 
 class Boom(Exception):
-    """What an agent raises."""
+    """Exception that an agent raises."""
 
 
 def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> Callable[[], str]:

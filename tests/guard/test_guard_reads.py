@@ -1,4 +1,4 @@
-"""What a guard shows of an agent and writes out: whatever the agent is called, and nothing is left behind."""
+"""Reads and exports of a guard, whatever the agent is called."""
 
 from __future__ import annotations
 

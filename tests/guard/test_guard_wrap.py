@@ -352,7 +352,7 @@ def test_errors_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path)
 
 
 class Pause(Exception):
-    """What a host raises to wait for a person."""
+    """Exception that a host raises to wait for a person."""
 
 
 @pytest.mark.parametrize("given", [Pause, (Pause,), (KeyError, Exception)])
