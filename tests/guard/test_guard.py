@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard import measure as measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 
@@ -27,12 +24,6 @@ def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> I
             yield guard.run(fn, agent=agent)
         except Boom:
             yield None
-
-
-def same_durations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each call take a second: how long it really takes, some microseconds, depends on the machine alone."""
-    ticks = itertools.count()
-    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
 
 
 def fail() -> None:
