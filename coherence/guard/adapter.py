@@ -262,7 +262,7 @@ def _filled(config: Mapping[str, Any], backup: Mapping[str, Any]) -> dict[str, A
 
 
 def _same(one: object, two: object) -> bool:
-    """Tell whether two values are the same JSON: 1 is 1.0, and True is no number."""
+    """Return whether two values are the same JSON: 1 is 1.0, and True is no number."""
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
     if isinstance(one, list) and isinstance(two, list):

@@ -160,7 +160,7 @@ class Actor:
                 if result is not None:
                     step = self._write(view, partial(self._result, owner, result, backup), notices)
             for notice in notices:
-                self.tell(notice)
+                self.notify(notice)
 
     def _due_now(self, agent: str, owner: str, failed: bool, account: Account) -> tuple[float, Decision] | None:
         at = self._clock()
@@ -254,13 +254,13 @@ class Actor:
         count = partial(self._troubles.add, "adapter")
         return adapting.restore(self.plan.adapter, view.agent, patch, backup, count, fill=fill)
 
-    def tell(self, notice: Notice | None) -> None:
+    def notify(self, notice: Notice | None) -> None:
         """Hand a notice of a step that has been written to the notifier, if there are both."""
         notifier = self.plan.notifier
         if notifier is None or notice is None:
             return
         try:
-            tell: Any = getattr(notifier, "notify", notifier)
-            not_awaited(tell(notice), "notifier")
+            notify: Any = getattr(notifier, "notify", notifier)
+            not_awaited(notify(notice), "notifier")
         except BaseException as error:
             self._troubles.add("notifier", error)

@@ -232,7 +232,7 @@ class ByHand:
         view = self._view(agent)
         step = _asked(view, partial(refusal, why=checked_why(why)), self._clock)
         if step is not None:
-            self._actor.tell(notice_of(view.agent, view.account.patching, step))
+            self._actor.notify(notice_of(view.agent, view.account.patching, step))
         return step is not None
 
     def _view(self, agent: str) -> View:
