@@ -13,11 +13,6 @@ from coherence.guard.frequency import AdaptiveThresholds, Override
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> Iterator[Any]:
     for _ in range(times):
         try:

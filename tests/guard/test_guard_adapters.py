@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -13,7 +12,7 @@ import pytest
 
 from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds, until
 from guard.trails import Both, verified
 
 
@@ -58,13 +57,6 @@ def run(guard: Guard, times: int, *, fails: bool, agent: str = "a") -> None:
     for _ in range(times):
         with suppress(Boom):
             guard.run(fn, agent=agent)
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert done()
 
 
 def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:

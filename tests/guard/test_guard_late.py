@@ -17,11 +17,6 @@ from guard.trails import verified
 from guard.world import THRESHOLDS
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 def fail() -> None:
     raise Boom("no")
 

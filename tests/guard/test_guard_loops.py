@@ -17,11 +17,6 @@ from coherence.guard import Guard, current_patch
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 async def later(value: int) -> int:
     await asyncio.sleep(0)
     return value

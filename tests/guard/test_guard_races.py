@@ -27,11 +27,6 @@ from guard.helpers import BOUNDS, Boom, Memory, Proposes, request_approval, requ
 from guard.world import THRESHOLDS
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 def fail() -> None:
     raise Boom("no")
 

@@ -23,15 +23,11 @@ from guard.helpers import (
     request_approval,
     request_decline,
     request_rollback,
+    until,
 )
 
 ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
 
 
 def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:
@@ -47,13 +43,6 @@ def call(guard: Guard, times: int, *, fails: bool = False) -> None:
     for _ in range(times):
         with suppress(Boom):
             guard.run(agent, agent="a")
-
-
-def until(done: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, "it was never done"
-        time.sleep(0.01)
 
 
 def test_requests_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
