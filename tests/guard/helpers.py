@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from math import exp, lgamma, log
 from typing import Any
 
+from coherence.guard import Guard
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.patch_events import Decision
@@ -88,6 +90,18 @@ def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> C
         return "done"
 
     return agent
+
+
+def call(guard: Guard, times: int, *, fails: bool = False, agent: str = "a") -> None:
+    """Run so many calls of an agent, which all succeed or all fail."""
+
+    def work() -> None:
+        if fails:
+            raise Boom("no")
+
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(work, agent=agent)
 
 
 def until(found: Callable[[], object]) -> None:

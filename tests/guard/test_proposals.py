@@ -16,8 +16,7 @@ from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.ledger import ledger
 from coherence.guard.traces import read_decisions
 from coherence.store.store import Store
-from guard.helpers import Boom, Clock, Memory, Proposes, failing, first, kinds, request_proposal, until
-from guard.test_requests import call
+from guard.helpers import Boom, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
 from guard.trails import Both, verified
 
 NARROW = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)

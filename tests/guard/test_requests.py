@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.store.store import Store
 from guard.helpers import (
     BOUNDS,
-    Boom,
     Clock,
     Memory,
     Proposes,
+    call,
     first,
     kinds,
     request_approval,
@@ -33,16 +32,6 @@ OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
 def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:
     given = {"store": path, "strategy": Proposes({"level": 2}), "config_adapter": memory, "bounds": ASKS}
     return {**given, "thresholds": OFTEN, **more}
-
-
-def call(guard: Guard, times: int, *, fails: bool = False) -> None:
-    def agent() -> None:
-        if fails:
-            raise Boom("no")
-
-    for _ in range(times):
-        with suppress(Boom):
-            guard.run(agent, agent="a")
 
 
 def test_requests_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
