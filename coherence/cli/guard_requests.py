@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ from coherence.guard.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.requests import (
     checked_patch,
-    request_approval,
-    request_decline,
-    request_proposal,
-    request_rollback,
+    checked_why,
+    is_approved,
+    refusal,
+    request,
+    wanted_approval,
+    wanted_rollback,
+    wanted_trial,
 )
 from coherence.guard.traces import newest_seq, read_decisions
 from coherence.store.store import Store
@@ -45,20 +49,20 @@ def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapte
         agent = known_agent(kept, agent)
         record = _in_force(kept, agent)
         owner = None if adapter is None else load_adapter(adapter)
-        _tell("patch", record, agent, "goes, and this comes back:")
+        _report(record, agent, "goes, and this comes back:")
         print_changes(_back(agent, record, owner))
         if not yes and sys.stdin.isatty():
             click.confirm("Restore the configuration before it?", abort=True)
             if _in_force(kept, agent).number != record.number:
                 return _say("another patch has taken its place meanwhile; nothing was done", done=False)
         if owner is None:
-            request_rollback(kept, agent, why)
+            request(kept, agent, partial(wanted_rollback, why=checked_why(why)))
             record = _waited(kept, agent, record.number, wait_s, _has_gone)
         else:
             with Guard(store=kept, config_adapter=owner) as guard:
                 guard.rollback(agent, why)
                 record = _waited(kept, agent, record.number, wait_s, _has_gone)  # a failed restore is tried again
-        return _told_of_rollback(kept, agent, record, owner is not None)
+        return _report_rollback(kept, agent, record, owner is not None)
 
 
 def _in_force(kept: Store, agent: str) -> PatchRecord:
@@ -101,7 +105,7 @@ def _waited(kept: Store, agent: str, number: int, wait_s: float, done: Callable[
     return record
 
 
-def _told_of_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) -> int:
+def _report_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) -> int:
     if _has_gone(record):
         return _say("done: the configuration before the patch is in force", done=True)
     if record.outcome == "restore failed":
@@ -117,11 +121,13 @@ def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) ->
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
-        _tell("patch", record, agent, "is approved")
-        if not request_approval(kept, agent, why, record.proposed_seq):
+        _report(record, agent, "is approved")
+        seq = record.proposed_seq
+        step, patching = request(kept, agent, partial(wanted_approval, why=checked_why(why), seq=seq))
+        if step is None and not is_approved(patching, seq):
             return _say("it waits no more; nothing was done", done=False)
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
-    return _told_of_trial(record)
+    return _report_trial(record)
 
 
 def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_s: float) -> int:
@@ -129,12 +135,12 @@ def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_
     wanted = load_patch(patch)
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
-        if not request_proposal(kept, agent, wanted, why):
+        if request(kept, agent, partial(wanted_trial, patch=wanted, why=checked_why(why)))[0] is None:
             return _say("a patch is on trial, or approved, already; nothing was done", done=False)
         record = next(record for record in reversed(_records(kept, agent)) if record.patch == wanted)
-        _tell("patch", record, agent, "is to go on trial")
+        _report(record, agent, "is to go on trial")
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
-    return _told_of_trial(record)
+    return _report_trial(record)
 
 
 def load_patch(text: str) -> dict[str, Any]:
@@ -153,7 +159,7 @@ def load_patch(text: str) -> dict[str, Any]:
         raise click.BadParameter(one_line(str(error)), param_hint="PATCH") from error
 
 
-def _told_of_trial(record: PatchRecord) -> int:
+def _report_trial(record: PatchRecord) -> int:
     if record.outcome == "waiting" and record.approved_at is not None:
         return _not_taken_up()
     if record.served_at is not None:
@@ -162,7 +168,7 @@ def _told_of_trial(record: PatchRecord) -> int:
 
 
 def _was_taken_up(record: PatchRecord) -> bool:
-    """Tell whether an approved patch is on trial, or will not be."""
+    """Return whether an approved patch is on trial, or will not be."""
     if record.outcome == "waiting":
         return record.approved_at is None
     return record.outcome != "applying"
@@ -173,9 +179,10 @@ def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
-        if not request_decline(kept, agent, why, record.proposed_seq):
+        declined = partial(refusal, why=checked_why(why), seq=record.proposed_seq)
+        if request(kept, agent, declined)[0] is None:
             return _say("it waits no more; nothing was done", done=False)
-        _tell("patch", record, agent, "is declined")
+        _report(record, agent, "is declined")
     return 0
 
 
@@ -186,9 +193,9 @@ def _waiting(kept: Store, agent: str) -> PatchRecord:
     raise click.UsageError(one_line(f"no patch of {agent!r} waits"))
 
 
-def _tell(noun: str, record: PatchRecord, agent: str, what: str) -> None:
+def _report(record: PatchRecord, agent: str, what: str) -> None:
     words = patch_in_words(record.patch, record.backup)
-    sys.stdout.write(one_line(f"{noun} {record.number} of {agent} ({words}) {what}") + "\n")
+    sys.stdout.write(one_line(f"patch {record.number} of {agent} ({words}) {what}") + "\n")
     sys.stdout.flush()
 
 

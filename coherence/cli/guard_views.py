@@ -227,10 +227,10 @@ def _print_agent(state: GuardedAgent) -> None:
     if in_force is not None and in_force.rollback_asked_at is not None:
         rows.append(("asked for", f"rolling back patch {in_force.number}, {local_time(in_force.rollback_asked_at)}"))
     if state.waiting is not None:
-        told = f"waits ({state.waiting.why}): {_words(state.waiting)}"
+        words = f"waits ({state.waiting.why}): {_words(state.waiting)}"
         at = state.waiting.approved_at
         approved = "" if at is None else f"; approved {local_time(at)}, nobody has taken it up yet"
-        rows.append((f"patch {state.waiting.number}", f"{told}{approved}"))
+        rows.append((f"patch {state.waiting.number}", f"{words}{approved}"))
     if state.trouble:
         rows.append(("trouble", state.trouble))
     _print_pairs(rows)
@@ -248,10 +248,10 @@ def _print_agent(state: GuardedAgent) -> None:
 
 def _summary(state: GuardedAgent) -> str:
     newest = state.newest
-    told = [f"success {_share(newest.success_rate)}", f"latency {latency(newest.latency_mean_s)}"]
-    told += [f"index {newest.index_mean:.2f}"] if newest.index_mean is not None else []
-    told += [f"cost {newest.cost:g}"] if newest.cost is not None else []
-    return ", ".join(told)
+    parts = [f"success {_share(newest.success_rate)}", f"latency {latency(newest.latency_mean_s)}"]
+    parts += [f"index {newest.index_mean:.2f}"] if newest.index_mean is not None else []
+    parts += [f"cost {newest.cost:g}"] if newest.cost is not None else []
+    return ", ".join(parts)
 
 
 def _phase(state: GuardedAgent) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from coherence.core.validation import shown
 from coherence.guard.bound import short_text
 from coherence.guard.collaborators import ConfigAdapter
 from coherence.guard.patch_events import Decision
-from coherence.guard.patch_state import OnTrial, Standing
+from coherence.guard.patch_state import OnTrial
 from coherence.guard.synchronous import NotAwaitedError, not_awaited, refuse_async
 
 FAILED = "could not be applied: "
@@ -108,28 +108,37 @@ def apply(
     return _ending(owner, f"apply_config has removed {removed}") if removed else Decision("serving")
 
 
-class Undone(NamedTuple):
-    """A change that came after its claim was taken over: of it only the configuration to restore is known."""
-
-    patch: dict[str, Any]
-    backup: dict[str, Any]
-
-
 def restore(
-    adapter: ConfigAdapter, agent: str, held: OnTrial | Standing | Undone, count: Callable[[BaseException], None]
+    adapter: ConfigAdapter,
+    agent: str,
+    patch: Mapping[str, Any],
+    backup: dict[str, Any],
+    count: Callable[[BaseException], None],
+    *,
+    fill: bool = False,
 ) -> Decision:
-    """Take a patch back, and return what came of it; the parameters are those of :func:`apply`.
+    """Take a patch back, and return what came of it.
 
     The adapter is handed the configuration in force as :func:`unpatched` makes it, or the backup as it is if the one in
-    force cannot be read. Where a patch never came into force, keys that are gone come back as well: it was the adapter
-    that removed them.
+    force cannot be read.
+
+    Parameters
+    ----------
+    adapter, agent, count
+        Those of :func:`apply`.
+    patch : mapping
+        The patch; the backup itself if only the configuration to restore is known.
+    backup : dict
+        The configuration before the patch.
+    fill : bool
+        True = keys that are gone come back as well: the patch never came into force, so the adapter removed them.
     """
     now = _read(adapter, agent, count)
-    target = held.backup
+    target = backup
     if now is not None:
-        target = unpatched(now, held.patch, target)
-        if isinstance(held, OnTrial) and (held.both or not held.applied):
-            target = _filled(target, held.backup)
+        target = unpatched(now, patch, backup)
+        if fill:
+            target = _filled(target, backup)
     try:
         if (
             not_awaited(adapter.rollback_config(agent_id=agent, backup_config=_copy(target)), "rollback_config")
@@ -140,7 +149,7 @@ def restore(
         count(error)
         return Decision("restore_failed", why=_failure(error))
     after = _read(adapter, agent, count)
-    left = "" if after is None else difference(after, held.backup, held.patch)
+    left = "" if after is None else difference(after, backup, patch)
     if left:
         why = f"the adapter has restored, it says, and the configuration still shows the patch: {left}"
         return Decision("restore_failed", why=why)
@@ -253,7 +262,7 @@ def _filled(config: Mapping[str, Any], backup: Mapping[str, Any]) -> dict[str, A
 
 
 def _same(one: object, two: object) -> bool:
-    """Tell whether two values are the same JSON: 1 is 1.0, and True is no number."""
+    """Return whether two values are the same JSON: 1 is 1.0, and True is no number."""
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
     if isinstance(one, list) and isinstance(two, list):

@@ -118,8 +118,8 @@ def state_of(store: Store, agent: str, now: float) -> GuardedAgent:
     stood = _newest(records, patching.standing is not None, lambda one: one.promoted_at is not None)
     failed = patching.phase == "restoring" and not patching.owner and patching.attempts > 0
     watching = patching.watching
-    told = next((one for one in decisions if watching is not None and one.seq == watching.told), None)
-    trouble, failing = _trouble(patching, now_s, now, told)
+    alert = next((one for one in decisions if watching is not None and one.seq == watching.told), None)
+    trouble, failing = _trouble(patching, now_s, now, alert)
     return GuardedAgent(
         agent=agent,
         calls=rolling.calls,
@@ -180,7 +180,7 @@ def _watched(watch: DecayWatch) -> list[Watched]:
     ]
 
 
-def _trouble(patching: Patching, now_s: float, now: float, told: Past | None) -> tuple[str, bool]:
+def _trouble(patching: Patching, now_s: float, now: float, alert: Past | None) -> tuple[str, bool]:
     """Return what is wrong, and whether it is a restore or a new alert."""
     gone = bool(patching.owner) and now_s > patching.claimed_s + LEASE_S
     failing = patching.phase == "restoring" and (patching.attempts > 0 or gone)
@@ -188,9 +188,9 @@ def _trouble(patching: Patching, now_s: float, now: float, told: Past | None) ->
         return found, failing
     if failing:
         return f"restore failed {times(patching.attempts)}, and is tried again now", True
-    if told is not None and patching.phase != "restoring":
+    if alert is not None and patching.phase != "restoring":
         over = "" if patching.watching is not None and patching.watching.watch.worse else ", recovered since"
-        return f"{told.why} ({local_time(told.at)}{over})", told.at > now - ALERT_S
+        return f"{alert.why} ({local_time(alert.at)}{over})", alert.at > now - ALERT_S
     return "", False
 
 

@@ -105,7 +105,7 @@ def check_methods(name: str, given: object, needed: Sequence[str]) -> None:
 
 def check_notifier(notifier: object) -> None:
     """Raise TypeError unless a notifier, if there is one, can be called or has a method notify, and is not async."""
-    tell = getattr(notifier, "notify", notifier)
-    if notifier is not None and not callable(tell):
+    notify = getattr(notifier, "notify", notifier)
+    if notifier is not None and not callable(notify):
         raise TypeError("notifier must be callable or have a method notify")
-    refuse_async("notifier" if tell is notifier else "notifier.notify", tell)
+    refuse_async("notifier" if notify is notifier else "notifier.notify", notify)

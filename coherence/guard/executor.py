@@ -160,7 +160,7 @@ class Actor:
                 if result is not None:
                     step = self._write(view, partial(self._result, owner, result, backup), notices)
             for notice in notices:
-                self.tell(notice)
+                self.notify(notice)
 
     def _due_now(self, agent: str, owner: str, failed: bool, account: Account) -> tuple[float, Decision] | None:
         at = self._clock()
@@ -247,16 +247,20 @@ class Actor:
         backup, holder = patching.backup, patching.holder
         if self.plan.adapter is None or backup is None:
             return Decision("restore_failed", why="there is no adapter")
-        held = adapting.Undone(backup, backup) if holder is None or holder.backup is not backup else holder
-        return adapting.restore(self.plan.adapter, view.agent, held, partial(self._troubles.add, "adapter"))
+        known = holder is not None and holder.backup is backup  # else of a late change only the backup is known
+        patch = holder.patch if holder is not None and known else backup
+        trial = patching.trial
+        fill = known and trial is not None and (trial.both or not trial.applied)
+        count = partial(self._troubles.add, "adapter")
+        return adapting.restore(self.plan.adapter, view.agent, patch, backup, count, fill=fill)
 
-    def tell(self, notice: Notice | None) -> None:
+    def notify(self, notice: Notice | None) -> None:
         """Hand a notice of a step that has been written to the notifier, if there are both."""
         notifier = self.plan.notifier
         if notifier is None or notice is None:
             return
         try:
-            tell: Any = getattr(notifier, "notify", notifier)
-            not_awaited(tell(notice), "notifier")
+            notify: Any = getattr(notifier, "notify", notifier)
+            not_awaited(notify(notice), "notifier")
         except BaseException as error:
             self._troubles.add("notifier", error)

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.threads import GuardThread
-from coherence.guard.view import View
 from coherence.guard.views import Views
 
 FLUSH_S = 0.1
@@ -61,35 +61,29 @@ class Flusher:
             if time.monotonic() - looked_s >= LOOK_S:
                 looked_s = time.monotonic()
                 self._look_at_file()
-                self._catch_up()
-            self._write()
+                self._tried(partial(self._actor.catch_up, self._views))
+            if not self._tried(self._write):
+                self.wake()
             for view in self._views.values():
                 if not view.account.patching.rests:
-                    self._look_after(view)
+                    self._tried(partial(self._actor.look_after, view))
 
-    def _write(self) -> None:
+    def _tried(self, work: Callable[[], object]) -> bool:
+        """Do some work and return True; a failure is counted, and the thread goes on."""
         try:
-            self._take_left()
-            self._views.write()
+            work()
         except Exception as error:
             self._troubles.add("store", error)
-            self.wake()
+            return False
+        return True
+
+    def _write(self) -> None:
+        self._take_left()
+        self._views.write()
 
     def _look_at_file(self) -> None:
         if _identity(self._views.path) != self._file:
             self._troubles.add("store", "its file was removed or replaced: what is recorded is lost")
-
-    def _catch_up(self) -> None:
-        try:
-            self._actor.catch_up(self._views)
-        except Exception as error:
-            self._troubles.add("store", error)
-
-    def _look_after(self, view: View) -> None:
-        try:
-            self._actor.look_after(view)
-        except Exception as error:
-            self._troubles.add("store", error)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

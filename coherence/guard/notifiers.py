@@ -37,11 +37,11 @@ class LogNotifier:
         fields = dict(record) if isinstance(record, dict) else {"text": record}
         kind = fields.pop("kind", "event")
         known = [fields.pop(name, None) for name in ("agent", "text", "why")]
-        told = [_line(part) for part in (known[0], kind, *known[1:]) if part is not None]
+        parts = [_line(part) for part in (known[0], kind, *known[1:]) if part is not None]
         if rest := {name: value for name, value in fields.items() if value is not None}:
-            told.append(_line(msgspec.json.encode(rest).decode()))
+            parts.append(_line(msgspec.json.encode(rest).decode()))
         warns = isinstance(kind, str) and kind in WARNINGS
-        LOG.log(logging.WARNING if warns else logging.INFO, "%s", ": ".join(told))
+        LOG.log(logging.WARNING if warns else logging.INFO, "%s", ": ".join(parts))
 
 
 def _line(part: object) -> str:

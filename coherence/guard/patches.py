@@ -282,7 +282,7 @@ class Patching(msgspec.Struct):
         if self.phase == "idle":
             return self._wanted(owner) or self._leaves(owner, returns=returns) or self._approved(owner)
         if self.phase in ("serving", "paused"):
-            return self._wanted(owner) or self._judges(owner) or self._tells(returns=False)
+            return self._wanted(owner) or self._judges(owner) or self._reports(returns=False)
         if self.owner and now_s < self.claimed_s + LEASE_S:
             return None
         if self.phase == "asking":
@@ -326,13 +326,13 @@ class Patching(msgspec.Struct):
 
     def _leaves(self, owner: str, *, returns: bool) -> Decision | None:
         standing = self.standing
-        if told := self._tells(returns=returns and standing is not None):
-            return told
+        if report := self._reports(returns=returns and standing is not None):
+            return report
         if standing is None or not standing.leaving:
             return None
         return Decision("ending", owner=owner, why=standing.leaving)
 
-    def _tells(self, *, returns: bool) -> Decision | None:
+    def _reports(self, *, returns: bool) -> Decision | None:
         watching = self.watching
         if watching is None or not watching.alerts:
             return None

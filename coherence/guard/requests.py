@@ -28,70 +28,43 @@ MAX_WHY = 1_000
 """Characters of a reason that are kept."""
 
 
-def request_rollback(store: Store, agent: str, why: str) -> bool:
-    """Ask for the patch of an agent, on trial or confirmed, to be rolled back.
+Request: TypeAlias = Callable[[Account], Decision | None]
+"""Returns what a person asks for, by an agent's account; None = there is nothing to ask for."""
 
-    Returns whether that is asked for now, by this or an earlier request. ``False``: there is nothing to roll back, or
-    it is being restored already.
+
+def request(store: Store, agent: str, wanted: Request) -> tuple[Decision | None, Patching]:
+    """Write a person's request into an agent's trail, for a process that has an adapter.
+
+    Parameters
+    ----------
+    store : Store
+        The guard's store.
+    agent : str
+        Agent whose patch it is about.
+    wanted : callable
+        Returns the request by the agent's account: :func:`wanted_rollback` or one of those below it, with its reason.
+
+    Returns
+    -------
+    tuple of Decision or None, and Patching
+        The request, None if there was nothing to ask for; and where the patch stands then.
 
     Raises
     ------
     TypeError, ValueError
-        For a bad argument.
+        For a bad name of an agent.
     StoreError
         If the store cannot be read or written.
 
     Examples
     --------
     >>> import tempfile
-    >>> from coherence.store.store import Store
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/guard.db") as store:
-    ...     request_rollback(store, "support", "the answers got shorter")
-    False
+    ...     request(store, "support", partial(wanted_rollback, why="the answers got shorter"))[0] is None
+    True
     """
-    step, patching = _request(store, agent, partial(wanted_rollback, why=checked_why(why)))
-    return step is not None or patching.wish is not None
-
-
-def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
-    """Approve the patch of an agent that waits for a person; return whether it is approved now, or was before.
-
-    ``seq`` is the entry that proposed the patch the person has seen: if another one waits by now, nothing is approved.
-    For what is raised see :func:`request_rollback`.
-    """
-    step, patching = _request(store, agent, partial(wanted_approval, why=checked_why(why), seq=seq))
-    return step is not None or is_approved(patching, seq)
-
-
-def request_proposal(store: Store, agent: str, patch: Mapping[str, Any], why: str) -> bool:
-    """Ask for a patch of one's own to go on trial; a process with an adapter takes it up.
-
-    It takes the place of one that waits and was not approved. That it may be applied, and that it was given up before,
-    does not matter; the bounds of the process that takes it up do. Returns ``False`` if a patch is on trial, or
-    approved, already. For what is raised see :func:`request_rollback`.
-    """
-    request = partial(wanted_trial, patch=checked_patch(patch), why=checked_why(why))
-    return _request(store, agent, request)[0] is not None
-
-
-def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
-    """Decline the patch of an agent that waits for a person; parameters as those of :func:`request_approval`.
-
-    Returns whether one waited, and was not being taken up already after an approval.
-    """
-    return _request(store, agent, partial(refusal, why=checked_why(why), seq=seq))[0] is not None
-
-
-Request: TypeAlias = Callable[[Account], Decision | None]
-"""Returns what a person asks for, by an agent's account; None = there is nothing to ask for."""
-
-
-def _request(store: Store, agent: str, request: Request) -> tuple[Decision | None, Patching]:
-    """Write what a person asks for, if there is something to ask for; return it, and where the patch stands then."""
-    if not isinstance(store, Store):
-        raise TypeError(f"store must be a Store, not {shown(store)}")
     view = View(check_name("agent", agent), store)
-    return _asked(view, request, time.time), view.account.patching
+    return _asked(view, wanted, time.time), view.account.patching
 
 
 def _asked(view: View, request: Request, clock: Callable[[], float]) -> Decision | None:
@@ -214,7 +187,7 @@ class ByHand:
             return False
         if refused := refuses(wanted, view.agent, self._actor.plan, self._troubles):
             raise ValueError(f"patch: {refused}")
-        if self._request(view, partial(wanted_trial, patch=wanted, why=why)) is None:
+        if _asked(view, partial(wanted_trial, patch=wanted, why=why), self._clock) is None:
             return False
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         with view.lock:
@@ -231,7 +204,8 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        asked = self._request(view, partial(wanted_rollback, why=checked_why(why))) or view.account.patching.wish
+        rollback = partial(wanted_rollback, why=checked_why(why))
+        asked = _asked(view, rollback, self._clock) or view.account.patching.wish
         if asked is None:
             return False
         number = asked.number
@@ -246,7 +220,7 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        if self._request(view, partial(wanted_approval, why=checked_why(why))) is None:
+        if _asked(view, partial(wanted_approval, why=checked_why(why)), self._clock) is None:
             return is_approved(view.account.patching)
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         return True
@@ -256,13 +230,10 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        step = self._request(view, partial(refusal, why=checked_why(why)))
+        step = _asked(view, partial(refusal, why=checked_why(why)), self._clock)
         if step is not None:
-            self._actor.tell(notice_of(view.agent, view.account.patching, step))
+            self._actor.notify(notice_of(view.agent, view.account.patching, step))
         return step is not None
-
-    def _request(self, view: View, request: Request) -> Decision | None:
-        return _asked(view, request, self._clock)
 
     def _view(self, agent: str) -> View:
         """Return the account of an agent, by its name as calls are recorded under it."""

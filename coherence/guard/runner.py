@@ -144,10 +144,10 @@ class Runner:
             taken = self._finish(started, failed, wait=isinstance(error, Exception))
             if raises or not isinstance(error, Exception):
                 raise
-            return _failed(failed, taken, error)
+            return _out(started, failed, taken, error=error)
         finished = self._measuring.returned(started, result)
         taken = _NOTHING if finished is None else self._finish(started, finished, wait=True)
-        return _out(started, result, finished, taken)
+        return _out(started, finished, taken, result)
 
     async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
@@ -160,14 +160,14 @@ class Runner:
             self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
             if raises or not isinstance(error, Exception):
                 raise
-            return _failed(failed, _NOTHING, error)
+            return _out(started, failed, error=error)
         finished = self._measuring.returned(started, result)
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
         if finished is not None and self._full:
             await aside(partial(self._finish, started, finished, wait=False))
         elif finished is not None:
             self._finish(started, finished, wait=False)
-        return _out(started, result, finished, _NOTHING)
+        return _out(started, finished, result=result)
 
     def record(
         self,
@@ -303,14 +303,16 @@ class Runner:
 _NOTHING = Taken(False, False)
 
 
-def _out(started: Started, result: T, finished: Finished | None, taken: Taken) -> Out[T]:
-    if finished is None:
+def _out(
+    started: Started,
+    finished: Finished | None,
+    taken: Taken = _NOTHING,
+    result: Any = None,
+    error: Exception | None = None,
+) -> Out[Any]:
+    if finished is None:  # the work is still to be done
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
-    return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back)
-
-
-def _failed(finished: Finished, taken: Taken, error: Exception) -> Out[Any]:
-    return Out(None, finished.success, finished.duration_s, taken.applied, taken.rolled_back, error)
+    return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back, error)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()

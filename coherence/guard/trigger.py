@@ -23,7 +23,7 @@ class Due(msgspec.Struct, frozen=True):
     def burst(self) -> int:
         """The newest failures that are enough to call for a patch.
 
-        After a long cool-down many more may count, and they are no burst: calls between them tell what was usual.
+        After a long cool-down many more may count, and they are no burst: calls between them show what was usual.
         """
         return min(self.failures, self.thresholds.failures)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from math import exp, lgamma, log
 from typing import Any
 
+from coherence.guard import Guard
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.patch_events import Decision
+from coherence.guard.requests import is_approved, refusal, request, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.sequential import WORSE
 from coherence.guard.traces import Past, Trace
+from coherence.store.store import Store
 
 BOUNDS = Bounds({"level": Bound(least=0, most=9)})
 
@@ -73,7 +77,7 @@ class Proposes:
 
 
 class Boom(Exception):
-    """What an agent raises."""
+    """Exception that an agent raises."""
 
 
 def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> Callable[[], str]:
@@ -86,6 +90,18 @@ def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> C
         return "done"
 
     return agent
+
+
+def call(guard: Guard, times: int, *, fails: bool = False, agent: str = "a") -> None:
+    """Run so many calls of an agent, which all succeed or all fail."""
+
+    def work() -> None:
+        if fails:
+            raise Boom("no")
+
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(work, agent=agent)
 
 
 def until(found: Callable[[], object]) -> None:
@@ -123,3 +139,23 @@ def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> flo
     a, b = beyond + 1.0, float(within)
     rates = [(a / (a + b) + moved * b / (a + b), stake) for moved, stake in WORSE]
     return mixture(rates, (a, b), seen_beyond, seen_within)
+
+
+def request_rollback(store: Store, agent: str, why: str) -> bool:
+    """Ask for a rollback as a command does; return whether it is asked for now or was before."""
+    step, patching = request(store, agent, partial(wanted_rollback, why=why))
+    return step is not None or patching.wish is not None
+
+
+def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
+    """Approve as a command does; return whether the patch is approved now or was before."""
+    step, patching = request(store, agent, partial(wanted_approval, why=why, seq=seq))
+    return step is not None or is_approved(patching, seq)
+
+
+def request_proposal(store: Store, agent: str, patch: dict[str, Any], why: str) -> bool:
+    return request(store, agent, partial(wanted_trial, patch=patch, why=why))[0] is not None
+
+
+def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
+    return request(store, agent, partial(refusal, why=why, seq=seq))[0] is not None

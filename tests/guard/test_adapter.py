@@ -1,4 +1,4 @@
-"""What is put back of a configuration when a patch goes, and what counts as the same."""
+"""Restoring a configuration when a patch goes, and comparing two configurations as JSON."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_adapter_that_removes_what_is_beside_the_patch_is_found_out_and_mende
     trial = on_trial({"retry": {"limit": 2}}, backup, applied=int(both), both=both)
     found = apply(adapter, "a", trial, "me", print)
     assert found == Decision("ending", owner="me", why="could not be applied: apply_config has removed retry.wait_s")
-    assert restore(adapter, "a", trial, print) == Decision("restored")
+    assert restore(adapter, "a", trial.patch, backup, print, fill=True) == Decision("restored")
     assert adapter.config == backup
 
 
@@ -148,7 +148,7 @@ def test_an_adapter_may_keep_and_change_what_it_is_handed() -> None:
     adapter.config = {"a": {"x": 1}}
     trial = on_trial({"a": {"x": 2}}, {"a": {"x": 1}}, applied=0)
     assert apply(adapter, "a", trial, "me", print) == Decision("serving")
-    assert restore(adapter, "a", trial, print) == Decision("restored")
+    assert restore(adapter, "a", trial.patch, trial.backup, print) == Decision("restored")
     assert (adapter.config, trial.patch, trial.backup) == ({"a": {"x": 1}}, {"a": {"x": 2}}, {"a": {"x": 1}})
 
 
@@ -170,6 +170,6 @@ def test_adapter_a_restore_that_only_adds_keys_is_found_out() -> None:
 
     adapter = Adds()
     adapter.config = {"level": 1, "new": 2}
-    found = restore(adapter, "a", on_trial({"new": 2}, {"level": 1}), print)
+    found = restore(adapter, "a", {"new": 2}, {"level": 1}, print)
     assert found.kind == "restore_failed"
     assert found.why.endswith("still shows the patch: new")

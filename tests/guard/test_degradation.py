@@ -186,9 +186,3 @@ def test_decay_watch_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, fl
         call = CallOutcome(success, value, value, value / 4)
         assert whole.observe(call) == parts.observe(call)
     assert parts == whole
-
-
-def test_decay_watch_begins_with_nothing_known_and_checks_its_argument() -> None:
-    assert DecayWatch.begin(Baseline()).success.limit > 0
-    with pytest.raises(ValueError, match="calls_to_false_alarm"):
-        DecayWatch.begin(Baseline(), 99)

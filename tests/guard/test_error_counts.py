@@ -1,4 +1,4 @@
-"""What is kept and logged of failures."""
+"""Failures are counted, logged, and free of secrets."""
 
 from __future__ import annotations
 

@@ -1,24 +1,16 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard import measure as measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 
 
 def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> Iterator[Any]:
@@ -27,12 +19,6 @@ def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> I
             yield guard.run(fn, agent=agent)
         except Boom:
             yield None
-
-
-def same_durations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each call take a second: how long it really takes, some microseconds, depends on the machine alone."""
-    ticks = itertools.count()
-    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
 
 
 def fail() -> None:
@@ -245,19 +231,3 @@ def test_traces_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path
 def test_guard_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=next(iter(wrong))):
         Guard(**{"store": path, **wrong})
-
-
-def test_traces_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> None:
-    memory = Memory()
-    agent = failing(lambda now: {1: 0.8, 3: 0.2}[now], memory)
-    with Guard(
-        store=path, strategy=Proposes({"level": 3}), config_adapter=memory, bounds=BOUNDS, policy="classic",
-        clock=Clock(1.0),
-    ) as guard:  # fmt: skip
-        list(call(guard, agent, 60))
-        served = sum(trace.patched for trace in guard.traces("a"))
-        ending = first(guard.history("a"), "ending")
-    assert served == 10
-    assert ending.kind == "ending"
-    assert ending.metric == "success"
-    assert memory.config == {"level": 1}

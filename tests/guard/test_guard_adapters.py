@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 
 from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+from guard.helpers import BOUNDS, Clock, Memory, Proposes, call, first, kinds, until
 from guard.trails import Both, verified
 
 
@@ -50,23 +48,6 @@ def says(answer: object, *, writes: bool, lost: bool = False, unreadable: bool =
     return applies
 
 
-def run(guard: Guard, times: int, *, fails: bool, agent: str = "a") -> None:
-    def fn() -> None:
-        if fails:
-            raise Boom("no")
-
-    for _ in range(times):
-        with suppress(Boom):
-            guard.run(fn, agent=agent)
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert done()
-
-
 def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:
     usual: dict[str, Any] = {"bounds": BOUNDS, "clock": Clock(1.0), "strategy": Proposes(patch or {"level": 2})}
     return Guard(store=path / "guard.db", config_adapter=adapter, **(usual | given))
@@ -92,7 +73,7 @@ def test_patches_what_the_adapter_says_is_checked_and_restored(
 ) -> None:
     adapter, told = Odd(applies), list[Notice]()
     with live(tmp_path, adapter, policy=policy, notifier=told.append) as guard:
-        run(guard, 3, fails=True)
+        call(guard, 3, fails=True)
         assert adapter.config == {"level": 1, "model": "a"}
         assert kinds(guard.history("a")) == ["asked", "accepted", "ending", "restored"]
         assert why in first(guard.history("a"), "ending").why
@@ -110,7 +91,7 @@ def test_patches_what_the_adapter_says_is_checked_and_restored(
 def test_history_what_was_not_applied_and_changed_nothing_is_not_restored(tmp_path: Path, answer: object) -> None:
     adapter = Odd(says(answer, writes=False))
     with live(tmp_path, adapter) as guard:
-        run(guard, 3, fails=True)
+        call(guard, 3, fails=True)
         assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied"]
         assert adapter.restored == []
 
@@ -121,7 +102,7 @@ def test_history_where_the_configuration_cannot_be_read_the_adapters_word_counts
 ) -> None:
     adapter = Odd(says(answer, writes=True, unreadable=True))
     with live(tmp_path, adapter) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         assert kinds(guard.history("a"))[2] == kind
         assert guard.errors["adapter: OSError"] >= 1
         if kind == "ending":  # the backup as it is, for want of a better one
@@ -132,15 +113,15 @@ def test_history_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path:
     """An operator has set the patched key by hand while the patch was not in force; then the adapter fails."""
     adapter = Odd(lambda odd, patch: odd.config.update(patch) is None and len(odd.applied) > 0)
     with live(tmp_path, adapter, canary_share=0.5, canary_slice=2) as guard:
-        run(guard, 20, fails=False)
-        run(guard, 5, fails=True)
+        call(guard, 20, fails=False)
+        call(guard, 5, fails=True)
         assert len(adapter.applied) == 1
         while guard.status("a").phase != "paused":
-            run(guard, 1, fails=False)
+            call(guard, 1, fails=False)
         adapter.config["level"] = 7
         adapter.applies = says(None, writes=False)
         while len(adapter.applied) == 1:
-            run(guard, 1, fails=False)
+            call(guard, 1, fails=False)
         assert kinds(guard.history("a"))[-1] == "not_applied"
         assert adapter.config["level"] == 7
 
@@ -153,12 +134,12 @@ def test_history_an_adapter_that_serves_both_is_checked_once_the_patch_is_confir
 
     adapter = Lies()
     with live(tmp_path, adapter, canary_share=1.0) as guard:
-        run(guard, 20, fails=False)
-        run(guard, 5, fails=True)
+        call(guard, 20, fails=False)
+        call(guard, 5, fails=True)
         assert kinds(guard.history("a"))[:2] == ["asked", "accepted"]
         assert adapter.applied == []
         for _ in range(400):
-            run(guard, 1, fails=False)
+            call(guard, 1, fails=False)
             if adapter.applied:
                 break
         assert kinds(guard.history("a"))[-2:] == ["ending", "restored"]
@@ -175,7 +156,7 @@ def test_rollback_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> Non
 
     adapter = Odd(applies, {"retry": {"limit": 1, "wait_s": 5}, "model": "a", "old": 1})
     with live(tmp_path, adapter, patch, bounds=bounds, canary_share=1.0) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         assert guard.status("a").phase == "serving"
         adapter.config["retry"]["wait_s"] = 60
         adapter.config |= {"model": "b", "new": 1}
@@ -194,7 +175,7 @@ def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_pa
 
     adapter, told, clock = Lies(says(True, writes=True)), list[Notice](), Clock(1.0)
     with live(tmp_path, adapter, notifier=told.append, clock=clock, canary_share=1.0) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         assert guard.rollback("a") is False
         why = first(guard.history("a"), "restore_failed").why
         assert why == "the adapter has restored, it says, and the configuration still shows the patch: level"
@@ -206,7 +187,7 @@ def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_pa
 def test_rollback_where_the_configuration_cannot_be_read_the_backup_is_restored(tmp_path: Path) -> None:
     adapter = Odd(says(True, writes=True))
     with live(tmp_path, adapter, canary_share=1.0) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         adapter.config["model"] = "b"
         adapter.unreadable = True
         assert guard.rollback("a")
@@ -279,9 +260,9 @@ def test_what_returns_a_coroutine_all_the_same_has_failed(
     if owner is not None:
         monkeypatch.setattr(owner, method, awaits)
     with live(tmp_path, Memory(), canary_share=1.0, **({} if owner is not None else {method: awaits})) as guard:
-        run(guard, 1, fails=False)
+        call(guard, 1, fails=False)
         assert guard.status("a").failures == 0  # whatever fails in is_success
-        run(guard, 3, fails=True)
+        call(guard, 3, fails=True)
         if kind == "restore_failed":
             assert not guard.rollback("a")
         assert "returned a coroutine: it must not be async" in guard.newest_errors[stage]
@@ -298,7 +279,7 @@ def test_what_returns_a_coroutine_all_the_same_has_failed(
 )
 def test_newest_errors_count_a_refused_proposal(tmp_path: Path, adapter: Any, patch: dict[str, Any], why: str) -> None:
     with live(tmp_path, adapter, patch) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         assert guard.errors == {"strategy: a proposal was refused": 1}
         assert guard.newest_errors == {"strategy": why}
         assert first(guard.history("a"), "declined").why == why
@@ -306,6 +287,6 @@ def test_newest_errors_count_a_refused_proposal(tmp_path: Path, adapter: Any, pa
 
 def test_history_no_proposal_is_no_trouble(tmp_path: Path) -> None:
     with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
-        run(guard, 2, fails=True)
+        call(guard, 2, fails=True)
         assert kinds(guard.history("a")) == ["asked", "declined"]
         assert guard.errors == {}

@@ -54,13 +54,6 @@ def test_freeze_leaving_out_a_burst_does_not_flatter_independent_calls() -> None
     assert good / kept == pytest.approx(0.6, abs=0.003)
 
 
-def test_the_window_keeps_the_newest() -> None:
-    calls = recent("-" * 7 + "+" * 8, window=10)
-    assert len(calls.newest) == 10
-    assert (calls.freeze().calls, calls.freeze().successes) == (10, 8)
-    assert calls.freeze(2).calls == 10  # the two failures are the oldest calls kept
-
-
 def test_recent_values_are_summed_up() -> None:
     calls = Recent()
     for value in (1.0, 2.0, 4.0, 8.0, 16.0):
@@ -120,10 +113,3 @@ def test_recent_it_goes_on_from_json_as_if_nothing_had_been(
             state.observe(CallOutcome(success, value, value, min(value, 1.0)))
     assert parts == whole
     assert msgspec.json.decode(msgspec.json.encode(whole.freeze(failures)), type=Baseline) == parts.freeze(failures)
-
-
-def test_recent_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="window"):
-        Recent(0)
-    with pytest.raises(TypeError, match="failures"):
-        Recent().freeze(1.5)  # type: ignore[arg-type]

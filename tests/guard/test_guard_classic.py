@@ -1,4 +1,4 @@
-"""What users of the classic loop know: a strategy that applies patches itself, and a call that returns its failure."""
+"""Habits of the classic loop: a strategy that applies patches itself, and a call that returns its failure."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from property_sizes import examples
 
 from coherence.guard import Guard, requests
 from coherence.guard.patches import LEASE_S
-from coherence.guard.requests import request_approval, request_decline, request_proposal, request_rollback
+from guard.helpers import request_approval, request_decline, request_proposal, request_rollback
 from guard.world import World, agrees, by_hand, call, check_history, look
 
 ASKED_FOR = ("rollback", "approve", "decline", "ask_rollback", "ask_approval", "ask_decline", "propose", "ask_proposal")

@@ -12,14 +12,9 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.patches import LEASE_S
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds, until
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, call, kinds, until
 from guard.trails import verified
 from guard.world import THRESHOLDS
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
 
 
 def fail() -> None:
@@ -57,9 +52,7 @@ def test_status_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Pa
         "thresholds": THRESHOLDS, "clock": clock,
     }  # fmt: skip
     with Guard(**given, wait_s=0) as late, Guard(**given, wait_s=60) as other:
-        for _ in range(2):
-            with suppress(Boom):
-                late.run(fail, agent="a")
+        call(late, 2, fails=True)
         slow.begun.wait(60)
         clock.now_s += LEASE_S
         other.status("a")

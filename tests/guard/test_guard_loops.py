@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -15,11 +15,6 @@ import pytest
 
 from coherence.guard import Guard, current_patch
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
 
 
 async def later(value: int) -> int:
@@ -97,23 +92,6 @@ def test_guard_several_loops_in_several_threads(path: Path) -> None:
             thread.join()
         assert guard.errors == {}
         assert guard.status("a").calls == 200
-
-
-@pytest.mark.parametrize("durability", ["batched", "full"])
-def test_status_a_coroutine_may_be_driven_without_asyncio(path: Path, durability: Any) -> None:
-    class Now:
-        def __await__(self) -> Generator[None, None, int]:
-            yield
-            return 3
-
-    now: Callable[[], Awaitable[int]] = Now
-    with Guard(store=path, durability=durability) as guard:
-        running = guard.arun(now, agent="a")
-        running.send(None)
-        with pytest.raises(StopIteration) as stop:
-            running.send(None)
-        assert stop.value.value.result == 3
-        assert guard.status("a").calls == 1
 
 
 def test_an_awaited_call_does_not_wait_for_its_steps_and_loses_no_result_by_them(path: Path) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,12 @@ from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
 from coherence.guard.collaborators import Notice
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.threads import GuardThread
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Memory, Proposes, until
+from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, request_rollback, until
 from guard.world import THRESHOLDS
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
-def fail() -> None:
-    raise Boom("no")
 
 
 @contextmanager
@@ -62,9 +52,7 @@ def test_errors_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monk
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
     ) as guard:  # fmt: skip
-        for _ in range(2):
-            with suppress(Boom):
-                guard.run(fail, agent="a")
+        call(guard, 2, fails=True)
         view, start = guard._runner.view("a"), GuardThread.start
         refused: list[str] = []
 
@@ -183,9 +171,7 @@ def test_rollback_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> 
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
         thresholds=THRESHOLDS, wait_s=60,
     ) as guard:  # fmt: skip
-        for _ in range(2):
-            with suppress(Boom):
-                guard.run(fail, agent="a")
+        call(guard, 2, fails=True)
         assert guard.rollback("a")
     assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]
 
@@ -210,9 +196,7 @@ def test_status_what_a_person_wants_is_done_for_an_agent_that_was_let_go(
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
     ) as guard:  # fmt: skip
-        for _ in range(2):
-            with suppress(Boom):
-                guard.run(fail, agent="a")
+        call(guard, 2, fails=True)
         until(lambda: guard.status("a").waiting)
         for agent in ("b", "c"):
             guard.run(lambda: 1, agent=agent)
@@ -234,9 +218,7 @@ def test_an_adapter_is_asked_for_no_agent_that_its_guard_does_not_know(
     monkeypatch.setattr(flushing, "LOOK_S", 0.01)
     memory = Memory()
     with Guard(store=path, strategy=Proposes({"level": 2}), bounds=BOUNDS, thresholds=THRESHOLDS) as asks:
-        for _ in range(2):
-            with suppress(Boom):
-                asks.run(fail, agent="a")
+        call(asks, 2, fails=True)
         until(lambda: asks.status("a").waiting)
         assert request_approval(asks.store, "a", "good")  # type: ignore[arg-type]
         with Guard(store=path, config_adapter=memory, bounds=BOUNDS) as guard:

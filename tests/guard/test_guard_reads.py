@@ -1,4 +1,4 @@
-"""What a guard shows of an agent and writes out: whatever the agent is called, and nothing is left behind."""
+"""Reads and exports of a guard, whatever the agent is called."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ import pytest
 
 from coherence.guard import Guard
 from coherence.guard.export import export_trail
-from coherence.guard.requests import request_approval, request_decline, request_rollback
 from coherence.guard.traces import guarded_agents
-from guard.helpers import BOUNDS, Boom, Clock, Memory, failing, kinds
+from guard.helpers import (
+    BOUNDS,
+    Boom,
+    Clock,
+    Memory,
+    failing,
+    kinds,
+    request_approval,
+    request_decline,
+    request_rollback,
+)
 from guard.trails import Varies
 
 NAMES = ["n" * 10_000, "lone\udcff", "nul\x00name", " padded ", "a\x1b[31m\u202eb\nc"]
@@ -36,7 +45,7 @@ def lived(folder: Path, rate: Callable[[int], float] = lambda level: 0.7, calls:
 
 @pytest.mark.parametrize("name", NAMES, ids=["long", "surrogate", "nul", "spaces", "controls"])
 def test_export_an_agent_is_found_by_the_name_it_is_called_by(tmp_path: Path, name: str) -> None:
-    with Guard(store=tmp_path / "guard.db", strategy=Varies(), config_adapter=Memory()) as guard:
+    with Guard(store=tmp_path / "guard.db", strategy=Varies()) as guard:
         agent = failing(lambda level: 0.5, Memory())
         for _ in range(120):
             with suppress(Boom):

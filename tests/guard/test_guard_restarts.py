@@ -10,10 +10,9 @@ import pytest
 
 from coherence.guard.patch_events import Decision
 from coherence.guard.patches import LEASE_S
-from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.traces import read_account
 from coherence.store.store import Store
-from guard.helpers import kinds
+from guard.helpers import kinds, request_approval, request_rollback
 from guard.world import World, agrees, by_hand, call, check_history, look
 
 

@@ -1,4 +1,4 @@
-"""What a guard writes of calls holds no secret."""
+"""Nothing that a guard writes of calls holds a secret."""
 
 from __future__ import annotations
 

@@ -79,15 +79,6 @@ def test_guard_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
         assert not state_of(store, "a", time.time() + 86_400).failing
 
 
-def test_guard_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Path) -> None:
-    chance = random.Random(5)
-    with Guard(store=tmp_path / "guard.db") as guard:
-        run(guard, 1.0, 150, chance)
-    with Guard(store=tmp_path / "guard.db") as guard:
-        run(guard, 0.0, 10, chance)
-        assert kinds(guard.history("a")) == ["decayed"]
-
-
 def account(calls: int = 2 * UNPATCHED_CALLS) -> Account:
     found = Account()
     record(found, calls, lambda call: call % 10 != 9)

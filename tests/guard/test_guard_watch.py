@@ -12,7 +12,7 @@ from coherence.guard import Guard, Notice
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.monitor.monitor import Monitor
 from coherence.providers.hashing import HashingEmbedder
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first
 
 
 def confirmed(guard: Guard, agent: Any) -> int:
@@ -86,32 +86,6 @@ def test_rollback_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_
         assert guard.status("a").patch is None
         assert not guard.rollback("a")
     assert memory.config == {"level": 1}
-
-
-@pytest.mark.slow
-def test_rollback_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -> None:
-    memory, broken = Memory(), [1]
-    restore = memory.rollback_config
-
-    def rollback_config(*, agent_id: str, backup_config: dict[str, Any]) -> object:
-        if broken:
-            broken.pop()
-            return False
-        return restore(agent_id=agent_id, backup_config=backup_config)
-
-    memory.rollback_config = rollback_config  # type: ignore[method-assign]
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS
-    ) as guard:
-        for _ in range(2):
-            run(guard, failing(lambda level: 0.0, memory))
-        assert memory.config == {"level": 2}
-        assert guard.rollback("a") is False
-        deadline = time.monotonic() + 30
-        while guard.status("a").phase != "idle" and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert memory.config == {"level": 1}
-        assert kinds(guard.history("a"))[-2:] == ["retrying", "restored"]
 
 
 def test_traces_index_and_band_of_the_run_are_recorded_where_a_monitor_measured_it(tmp_path: Path) -> None:

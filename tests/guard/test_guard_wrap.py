@@ -19,11 +19,6 @@ from coherence.guard.context import serving
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 def test_a_function_keeps_its_name_value_and_kind_and_its_arguments_are_recorded(path: Path) -> None:
     with Guard(store=path) as guard:
 
@@ -352,7 +347,7 @@ def test_errors_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path)
 
 
 class Pause(Exception):
-    """What a host raises to wait for a person."""
+    """Exception that a host raises to wait for a person."""
 
 
 @pytest.mark.parametrize("given", [Pause, (Pause,), (KeyError, Exception)])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.memory import MAX_REMEMBERED, PatchMemory, digest_of
+from coherence.guard.memory import MAX_REMEMBERED, PatchMemory
 from coherence.guard.patch_events import Decision
-from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
+from guard.helpers import BOUNDS, Clock, Proposes, call, kinds
 from guard.helpers import Memory as Config
 
 DAY_S = 86_400.0
@@ -36,21 +35,6 @@ def test_only_the_newest_patches_are_remembered() -> None:
     memory.add({"level": -1}, 0.0, 100)
     assert [bool(memory.refuses({"level": level}, 1.0)) for level in (0, 1, 2, 3)] == [False, True, False, True]
     assert len(memory.patches) == MAX_REMEMBERED
-
-
-def test_digest_of_the_order_of_keys_makes_no_other_patch() -> None:
-    assert digest_of({"a": {"x": 1, "y": 2}, "b": 3}) == digest_of({"b": 3, "a": {"y": 2, "x": 1}})
-    assert digest_of({"a": 1}) != digest_of({"a": 2})
-
-
-def call(guard: Guard, times: int, *, fails: bool) -> None:
-    def agent() -> None:
-        if fails:
-            raise Boom("no")
-
-    for _ in range(times):
-        with suppress(Boom):
-            guard.run(agent, agent="a")
 
 
 def wanted(path: Path, config: Config, **more: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a notifier is told of each step: of which patch, and why."""
+"""Notices name the step, its patch and its reason."""
 
 from __future__ import annotations
 

@@ -14,19 +14,12 @@ from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.ledger import ledger
-from coherence.guard.requests import request_proposal
 from coherence.guard.traces import read_decisions
 from coherence.store.store import Store
-from guard.helpers import Boom, Clock, Memory, Proposes, failing, first, kinds
-from guard.test_requests import call, until
+from guard.helpers import Boom, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
 from guard.trails import Both, verified
 
 NARROW = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
 
 
 def checked(guard: Guard) -> None:
@@ -145,11 +138,9 @@ def test_proposals_a_change_that_changes_nothing_is_refused(path: Path) -> None:
     ],
 )
 def test_proposals_what_is_no_patch_is_named(path: Path, patch: Any, error: type[Exception], why: str) -> None:
-    with Guard(store=path, config_adapter=Memory()) as guard, Store(path) as store:
+    with Guard(store=path, config_adapter=Memory()) as guard:
         with pytest.raises(error, match=why):
             guard.propose("a", patch)
-        with pytest.raises(error, match=why):
-            request_proposal(store, "a", patch, "x")
         assert guard.history("a") == []
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +10,28 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.requests import request_approval, request_decline, request_rollback
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+from guard.helpers import (
+    BOUNDS,
+    Clock,
+    Memory,
+    Proposes,
+    call,
+    first,
+    kinds,
+    request_approval,
+    request_decline,
+    request_rollback,
+    until,
+)
 
 ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "guard.db"
-
-
 def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:
     given = {"store": path, "strategy": Proposes({"level": 2}), "config_adapter": memory, "bounds": ASKS}
     return {**given, "thresholds": OFTEN, **more}
-
-
-def call(guard: Guard, times: int, *, fails: bool = False) -> None:
-    def agent() -> None:
-        if fails:
-            raise Boom("no")
-
-    for _ in range(times):
-        with suppress(Boom):
-            guard.run(agent, agent="a")
-
-
-def until(done: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, "it was never done"
-        time.sleep(0.01)
 
 
 def test_requests_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
@@ -318,14 +306,3 @@ def test_request_approval_an_adapter_that_serves_both_only_drops_the_patch(path:
         until(lambda: guard.status("a").phase == "idle")
         assert kinds(guard.history("a"))[-2:] == ["rollback_wanted", "dropped"]
     assert (memory.applied, memory.restored) == ([], [])
-
-
-@pytest.mark.parametrize("request_it", [request_rollback, request_approval, request_decline])
-def test_request_decline_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
-    with Store(path) as store:
-        with pytest.raises(TypeError, match="store"):
-            request_it(path, "a", "x")
-        with pytest.raises(ValueError, match="agent"):
-            request_it(store, "", "x")
-        with pytest.raises(TypeError, match="why"):
-            request_it(store, "a", None)

@@ -193,11 +193,6 @@ def test_diagnose_looks_at_the_newest_calls_only() -> None:
     assert diagnose([Call(True)] * 10).lines[0].trend == 0.0
 
 
-def test_measures_of_now_go_before_what_calls_tell() -> None:
-    assert diagnose([Call(True)] * 20, success_rate=0.0).lines[0].score == 0.0
-    assert diagnose([Call(True)] * 20, success_rate=None).lines[0].score == 1.0
-
-
 def test_analyze_patches_only_entries_that_the_configuration_has() -> None:
     assert analyze([Call(False)] * 5, ["fallback"]) == {"fallback": True}
     assert analyze([Call(False)] * 5, ["fallback"], budget=1.0) == {"fallback": True, "auto_apply": False}

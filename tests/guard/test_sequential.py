@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.sequential import SAME, WORSE, Excess
+from coherence.guard.sequential import SAME, Excess
 from guard.helpers import capital, mixture
 
 
@@ -188,8 +188,3 @@ def test_excess_evidence_stays_finite() -> None:
         assert 0.0 <= excess.harm < inf
         assert 0.0 <= excess.safe < inf
         assert msgspec.json.decode(msgspec.json.encode(excess), type=Excess) == excess
-
-
-def test_sequential_stakes_begin_with_one() -> None:
-    assert sum(stake for _, stake in WORSE) == pytest.approx(1)
-    assert sum(stake for _, stake in SAME) == pytest.approx(1)

@@ -1,7 +1,6 @@
 """Trials of patches: how soon each kind of harm is seen, and how seldom a harmless patch is rolled back."""
 
 import math
-import random
 from itertools import product
 
 import msgspec
@@ -271,34 +270,6 @@ def test_trial_an_agent_that_hardly_ever_succeeds_is_not_shown_harmless_by_failu
     trial = Trial.begin(Baseline(calls, successes))
     verdict = play(trial, "-" * 300)
     assert verdict.kind == "roll_back" or verdict.why == "no evidence of harm in 300 patched calls"
-
-
-def sliced(seed: int, rate: float, *, outage: bool = False) -> list[Verdict]:
-    """Verdicts on 100 patches that succeed at a rate, beside calls at 0.9, in slices of ten calls in turn."""
-    chance, found = random.Random(seed), []
-    for _ in range(100):
-        trial = Trial.begin(baseline())
-        down = chance.randrange(20, 80)
-        for call in range(700):
-            up = not (outage and down <= call < down + 80)
-            patched = call // 10 % 2 == 0
-            outcome = GOOD if up and chance.random() < (rate if patched else 0.9) else BAD
-            verdict = trial.observe(outcome) if patched else trial.compare(outcome)
-            if verdict.kind != "keep_looking":
-                break
-        found.append(verdict)
-    return found
-
-
-def rolled_back(verdicts: list[Verdict]) -> int:
-    return sum(verdict.kind == "roll_back" for verdict in verdicts)
-
-
-@pytest.mark.slow
-def test_verdict_slices_of_calls_find_harm_and_outlast_an_outage() -> None:
-    assert rolled_back(sliced(1, 0.75)) > 90  # 99 % over 400
-    assert rolled_back(sliced(2, 0.9)) < 11  # 5 % are 5; 11 or more have a probability of 1.1 % then
-    assert rolled_back(sliced(3, 0.9, outage=True)) < 35  # an outage that ends or begins between two slices is seen
 
 
 OUTCOMES = st.builds(

@@ -99,7 +99,7 @@ def look(guard: Guard) -> None:
 
 
 def agrees(guard: Guard) -> None:
-    """What a process has in memory is what the trail alone gives."""
+    """Assert that the trail alone gives the account that a process has in memory."""
     view = guard._runner.view("a")
     view.refresh()
     assert guard.store is not None
