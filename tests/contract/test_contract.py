@@ -325,10 +325,6 @@ def test_checks_for_an_async_embedder_is_waited_for() -> None:
 # Providers
 
 
-async def _one_text() -> str:
-    return "one text"
-
-
 @pytest.mark.parametrize("source", ["goals", "context", "memories", "all_memories"])
 @pytest.mark.parametrize(
     ("returned", "message"),
