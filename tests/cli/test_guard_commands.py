@@ -180,13 +180,6 @@ def test_guard_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path)
     assert {"success"} <= {one["metric"] for one in watch} and all(one["limit"] > 0 for one in watch)
 
 
-def test_guard_a_classic_trial_has_no_evidence(path: Path) -> None:
-    live(path, lambda level, number: 0.0 if 10 <= number < 15 else 1.0, 20, policy="classic")  # no verdict before 10
-    trial = read("status", "support")["trial"]
-    assert trial["evidence"] == [] and trial["roll_back_at_row"] is None and trial["slice_left"] is None
-    assert run("status", "support").exit_code == 0
-
-
 def test_guard_decisions_in_plain_words(path: Path) -> None:
     live(path, harmful, 200)
     lines = run("history", "support").stdout.splitlines()
@@ -302,22 +295,3 @@ def test_guard_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.
         for name in ("support", "n" * 10_000):
             text = run(*(name if one == "support" else one for one in arguments)).stdout
             assert max(map(len, text.splitlines())) <= columns, text
-
-
-def test_guard_an_agent_is_named_in_full_by_the_name_that_is_shown(path: Path) -> None:
-    live(path, harmful, 20, "n" * 10_000)
-    (state,) = read("status")
-    assert read("status", state["agent"]) == read("status", "n" * 10_000)
-    assert len(complaint(run("status", "x" * 10_000))) < 300 + len(str(path))
-
-
-def test_guard_an_overdue_restore_and_keys_without_letters(path: Path) -> None:
-    live(path, harmful, 60, config_adapter=Stuck(), clock=lambda: time.time() - 7300)
-    found = run("status", "support")
-    assert found.exit_code == 1
-    assert "restore failed once, the next attempt was due 2 h 1 min ago: nobody has begun it" in " ".join(
-        found.stdout.split()
-    )
-    live(path, lambda level, number: 0.5, 20, "keys", strategy=Proposes({"": 1, " ": 2}), bounds=None)
-    assert '"" 1, " " 2' in run("patches", "keys").stdout
-    assert "idle: a patch waits for a person or an adapter" in run("status", "keys").stdout

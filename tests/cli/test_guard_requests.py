@@ -187,19 +187,6 @@ def test_guard_requests_a_patch_is_approved(folder: Path) -> None:
     assert "no patch of 'support' waits" in complaint(run("approve", "support"))
 
 
-@pytest.mark.slow
-def test_guard_requests_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
-    with another(folder, 30, auto=False):
-        pass
-    asked = run("approve", "support", "--wait", 0)
-    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr and level(folder) == 1
-    assert read("patches", "support", 1)["approved_at"] is not None
-    assert "; approved " in run("status", "support").stdout
-    with another(folder, 2, auto=False):
-        run("approve", "support", "--wait", 60)
-    assert read("patches", "support", 1)["accepted_at"] is not None
-
-
 def test_guard_requests_a_patch_is_declined(folder: Path) -> None:
     with another(folder, 30, auto=False):
         pass
@@ -250,14 +237,6 @@ def test_guard_requests_the_bounds_of_the_process_with_the_adapter_refuse_a_pers
         done = command(folder, "propose", "support", "@patch.json", "--wait", "60")
     assert done.returncode == 1 and "not applied: level = 12 is refused by range" in done.stderr
     assert level(folder) == 1
-
-
-def test_guard_requests_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
-    with another(folder, 1):
-        pass
-    asked = run("propose", "support", '{"level": 2, "auto_apply": false}', "--wait", 0)
-    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr
-    assert read("patches", "support", 1)["patch"] == {"level": 2}
 
 
 def test_guard_requests_a_bad_patch_is_named(folder: Path) -> None:

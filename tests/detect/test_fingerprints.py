@@ -262,11 +262,6 @@ def test_trace_result_the_line_that_says_most(text: str, line: str) -> None:
     assert fail(text).first_line == line
 
 
-def test_trace_result_empty() -> None:
-    assert result(" \n").empty
-    assert not result("\0").empty
-
-
 # Whatever comes
 
 

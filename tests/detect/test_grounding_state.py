@@ -129,15 +129,6 @@ def test_judge_what_left_is_still_known_and_after_much_more_unknown_and_never_in
     assert judge(seen, "order 449QX7Z", CHOSEN).value == 1.0
 
 
-def test_judge_a_number_may_be_rounded_from_one_that_left() -> None:
-    seen = Given()
-    for seq in range(1, 4):
-        take_source(seen, seq, ", ".join(f"{seq}{at}.{at}7" for at in range(100, 300)), CHOSEN)
-    assert seen.lost_numbers > 0
-    assert judge(seen, "It is 1101.1", CHOSEN).unknown == 1
-    assert judge(seen, "It is 1101", CHOSEN).value == 0.0
-
-
 def test_grounding_account_an_account_of_an_older_release_is_taken_up() -> None:
     one = GroundingAccount()
     note_given(one, 1, "Pay 59XX6W: $1,200", CHOSEN)

@@ -253,15 +253,6 @@ def test_store_index_one_name_with_another_length_is_another_model(path: Path) -
         assert near(store) == ids
 
 
-def test_store_index_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
-    with open_store(path, embedder=False) as store:
-        ids = {learn(store, f"mod{number}") for number in range(70)}
-    with open_store(path) as store:
-        assert near(store) == set()
-    with open_store(path, rebuild=True) as store:
-        assert near(store) == ids
-
-
 def test_store_index_what_is_known_is_not_embedded_again(path: Path) -> None:
     fill(path, 3)
     embedder = Counting()

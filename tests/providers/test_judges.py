@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from coherence.core.errors import JudgeError, MissingExtraError
-from coherence.core.protocols import Judge
 from coherence.monitor.monitor import Monitor
 from coherence.providers import ChatJudge, CrossEncoderJudge
 
@@ -64,12 +63,6 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.close()
-
-
-def test_chat_judge_is_a_judge(server: Server) -> None:
-    assert isinstance(ChatJudge(server.url, "m"), Judge)
-    assert isinstance(CrossEncoderJudge("m"), Judge)
-    assert server.asked == []
 
 
 def test_chat_judge_asks_with_the_texts_as_data_and_reads_the_number(server: Server) -> None:

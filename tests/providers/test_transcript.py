@@ -42,13 +42,6 @@ def test_it_moves_step_by_step_to_the_end_and_stays_there() -> None:
     assert state.get_recent_context() == ["answer"]
 
 
-def test_before_the_first_step_there_is_nothing_but_what_the_source_says() -> None:
-    state = TranscriptState(Transcript(id="r", steps=(user("hello"), agent("hi")), goal="the goal"))
-    assert state.get_goals() == ["the goal"]
-    assert state.get_recent_context() == []
-    assert state.get_counters() == Counters(calls=0, errors=0)
-
-
 # Goals
 
 
@@ -80,14 +73,6 @@ def test_transcript_state_only_the_latest_requests_count_beside_the_task() -> No
     assert at_end(TranscriptState(steps, max_requests=0)).get_goals() == ["task"]
 
 
-def test_transcript_state_blank_user_messages_are_passed_over() -> None:
-    assert at_end(TranscriptState([user(" \n"), user("task"), user(""), user("more")])).get_goals() == ["task", "more"]
-
-
-def test_transcript_state_without_any_goal_there_is_none() -> None:
-    assert at_end(TranscriptState([agent("hi")])).get_goals() == []
-
-
 # Context
 
 
@@ -112,22 +97,6 @@ def test_context_steps_the_window_keeps_the_last_messages_of_agent_and_tools() -
         (["b", "c"], [2, 4]),
         (["c", "d"], [4, 5]),
     ]
-
-
-def test_transcript_state_the_window_is_twenty_by_default() -> None:
-    state = at_end(TranscriptState([agent(str(n)) for n in range(25)]))
-    assert state.get_recent_context() == [str(n) for n in range(5, 25)]
-
-
-def test_context_steps_blank_messages_take_no_room_in_the_window() -> None:
-    state = at_end(TranscriptState([agent("a"), agent(" \n"), tool(""), agent("b")], window=2))
-    assert state.get_recent_context() == ["a", "b"]
-    assert state.context_steps == [0, 3]
-
-
-def test_transcript_call_a_call_without_words_is_context() -> None:
-    state = at_end(TranscriptState([agent("", TranscriptCall("ls", "-la"), TranscriptCall("now"))]))
-    assert state.get_recent_context() == ["ls(-la)\nnow(null)"]
 
 
 # Counters and memories
@@ -178,18 +147,6 @@ def test_a_memory_is_there_from_its_step_on() -> None:
         seen.append(state.get_goal_relevant_memories())
     known = ["known from the beginning"]
     assert seen == [known, known, ["learnt later", *known]]
-
-
-def test_get_all_memories_a_run_of_steps_alone_has_no_memories() -> None:
-    assert at_end(TranscriptState([user("task")])).get_all_memories() == []
-
-
-def test_context_steps_what_it_returns_can_be_changed_without_harm() -> None:
-    state = at_end(TranscriptState([user("task"), agent("a")]))
-    for texts in (state.get_goals(), state.get_recent_context(), state.context_steps):
-        texts.clear()  # type: ignore[union-attr]
-    assert state.get_goals() == ["task"]
-    assert state.get_recent_context() == ["a"]
 
 
 # Validation

@@ -120,12 +120,6 @@ def test_claude_code_lines_of_subagents_are_counted_in_a_warning(tmp_path: Path)
     assert run.warnings == ("2 lines of subagents (isSidechain) left out",)
 
 
-def test_claude_code_a_session_without_an_id_takes_the_files_stem(tmp_path: Path) -> None:
-    line = {"type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "1"}
-    [run] = read_transcripts(write(tmp_path, [line]))
-    assert run.id == "session"
-
-
 @pytest.mark.parametrize("tail", ['{"type":"assistant","mess', "\0\0\0", "null}"])
 def test_claude_code_a_torn_last_line_is_a_warning(tmp_path: Path, tail: str) -> None:
     [run] = read_transcripts(write(tmp_path, LINES[:6], tail))
