@@ -14,7 +14,7 @@ from property_sizes import examples
 from coherence.core.events import ToolCall, ToolResult
 from coherence.detect import extractors, sources
 from coherence.detect.detector import Observed
-from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
+from coherence.detect.extractors import DEFAULT, extract
 from coherence.detect.grounding import judge
 from coherence.detect.grounding_state import (
     GroundingAccount,
@@ -28,8 +28,8 @@ from coherence.detect.grounding_state import (
 from coherence.detect.sources import Given, take_source, unused_share
 from coherence.detect.values import fold
 from coherence.testing.contract import HOSTILE_TEXTS
+from detect.judging import CHOSEN
 
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 LISTING = "1. Oslo in winter https://example.org/oslo\n2. Bergen in rain https://example.org/bergen"
 
 

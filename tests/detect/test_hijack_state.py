@@ -71,47 +71,33 @@ def test_of_a_step_the_worst_call_stands_out_whatever_the_order() -> None:
         assert standing(watch) == 4 + calls.index(FOREIGN)
 
 
-def test_look_the_next_step_takes_its_place_once_somebody_has_looked() -> None:
+@pytest.mark.parametrize(
+    ("done", "standing_call"),
+    [
+        ("foreign look read look", 1),  # the newest step is still that of the call
+        ("foreign look read look asked", 5),
+        ("foreign read asked read", 1),  # nobody has looked at it yet
+        ("foreign read asked read look asked", 6),
+        ("foreign look asked", 1),  # a look between parallel calls does not make two steps of them
+        ("foreign says look", 1),  # made since the last look
+        ("foreign says look look", None),
+        ("foreign says look look asked", 5),
+    ],
+)
+def test_look_a_call_stands_until_it_was_seen_and_another_step_or_the_user_s_words_follow(
+    done: str, standing_call: int | None
+) -> None:
     watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.look()
-    watch.read(5, TextAnalysis("ok"))
-    watch.look()
-    assert standing(watch) == 4  # the newest step is still that of the call
-    watch.call(6, *ASKED)
-    assert standing(watch) == 6
-
-
-def test_a_call_that_nobody_has_looked_at_is_not_lost() -> None:
-    watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.read(5, TextAnalysis("ok"))
-    watch.call(6, *ASKED)
-    watch.read(7, TextAnalysis("ok"))
-    assert standing(watch) == 4
-    watch.look()
-    watch.call(8, *ASKED)
-    assert standing(watch) == 8
-
-
-def test_a_look_between_parallel_calls_does_not_make_two_steps_of_them() -> None:
-    watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.look()
-    watch.call(5, *ASKED)
-    assert standing(watch) == 4
-
-
-def test_look_the_user_s_words_end_it_once_it_was_seen() -> None:
-    watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.ask("And now?")
-    watch.look()
-    assert standing(watch) == 4  # made since the last look
-    watch.look()
-    assert standing(watch) is None
-    watch.call(6, *ASKED)
-    assert standing(watch) == 6
+    for at, deed in enumerate(done.split(), 1):
+        if deed in ("foreign", "asked"):
+            watch.call(3 + at, *(FOREIGN if deed == "foreign" else ASKED))
+        elif deed == "read":
+            watch.read(3 + at, TextAnalysis("ok"))
+        elif deed == "says":
+            watch.ask("And now?")
+        else:
+            watch.look()
+    assert standing(watch) == (None if standing_call is None else 3 + standing_call)
 
 
 @pytest.mark.parametrize("looked", [True, False])
