@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.refusals import complaint
 from click.testing import CliRunner, Result
+from guard.helpers import BOUNDS, Boom, Memory, Proposes
 
 from coherence.cli.main import main
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.store.store import Store
-
-LEVEL = {"level": Bound(least=0, most=9)}
 
 
 @pytest.fixture
@@ -40,45 +39,6 @@ def read(*arguments: str | int) -> Any:
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def complaint(result: Result) -> str:
-    """Return what a refused command says: one line, and no traceback."""
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
-    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
-    return result.stderr.splitlines()[-1]
-
-
-class Boom(Exception):
-    """Exception of an agent."""
-
-
-class Memory:
-    """A configuration in memory."""
-
-    def __init__(self) -> None:
-        self.config: dict[str, Any] = {"level": 1}
-
-    def get_config(self, *, agent_id: str) -> dict[str, Any]:
-        return dict(self.config)
-
-    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
-        self.config.update(config_patch)
-        return True
-
-    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
-        self.config = dict(backup_config)
-        return None
-
-
-class Proposes:
-    """Proposes the same each time."""
-
-    def __init__(self, patch: dict[str, Any]) -> None:
-        self.patch = patch
-
-    def analyze(self, **asked: Any) -> dict[str, Any]:
-        return self.patch
-
-
 class Stuck(Memory):
     """Cannot restore."""
 
@@ -90,7 +50,7 @@ def live(path: Path, rate_of: Callable[[int, int], float], calls: int, agent: st
     """Run calls under a guard; ``rate_of`` takes the level and the number of the call."""
     config = given.pop("config_adapter", Memory())
     drawn = random.Random(1)
-    usual = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": Bounds(LEVEL), "canary_share": 0.5}
+    usual = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": BOUNDS, "canary_share": 0.5}
     with Guard(store=path, **(usual | given)) as guard:
         for number in range(calls):
 
@@ -119,7 +79,7 @@ def decaying(level: int, number: int) -> float:
 def test_guard_all_agents_are_listed(path: Path) -> None:
     live(path, harmful, 200, "billing")
     live(path, helpful, 400, "support")
-    live(path, helpful, 60, "prod-mail", bounds=Bounds(LEVEL, auto_apply=False))
+    live(path, helpful, 60, "prod-mail", bounds=Bounds(BOUNDS.keys, auto_apply=False))
     found = run("status")
     assert found.exit_code == 0
     head, *lines = [line.split() for line in found.stdout.splitlines()]
@@ -216,16 +176,6 @@ def test_guard_patches_and_one_of_them(path: Path) -> None:
     assert f"success, evidence {one['evidence']:.3g}, {one['limit']:.3g} was needed" in text
     assert "    level: 1 -> 2\n" in text and '"level": 2' in text
     assert "has no patch 2, but 1" in complaint(run("patches", "support", 2))
-
-
-def test_guard_an_agent_without_decisions(path: Path) -> None:
-    live(path, lambda level, number: 1.0, 3)
-    assert run("history", "support").stdout == "no decisions\n"
-    assert run("patches", "support").stdout == "no patches\n"
-    assert run("status", "support").exit_code == 0
-    assert "no patch on trial and no confirmed one" in complaint(run("rollback", "support"))
-    for command in ("approve", "decline"):
-        assert "no patch of 'support' waits" in complaint(run(command, "support"))
 
 
 def test_guard_the_trail_is_exported(path: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
 from coherence.cli.main import main
@@ -66,13 +67,6 @@ def run(*arguments: str | Path | int) -> Result:
 def read(*arguments: str | int) -> Any:
     """Return what a command prints as JSON."""
     return json.loads(run(*arguments, "--json").stdout)
-
-
-def complaint(result: Result) -> str:
-    """Return what a refused command says: one line, and no traceback."""
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
-    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
-    return result.stderr.splitlines()[-1]
 
 
 @pytest.fixture

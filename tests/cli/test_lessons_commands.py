@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
 from coherence.cli.main import main
@@ -37,14 +38,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(command: str, *arguments: str | Path, input: str | bytes | None = None) -> Result:
     model = ["--embedder", "hashing"] if command in EMBEDDED and "--embedder" not in arguments else []
     return CliRunner().invoke(main, ["lessons", command, *map(str, arguments), *model], input=input)
-
-
-def complaint(result: Result) -> str:
-    """Return what a refused command says: one line, and no traceback."""
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
-    lines = result.stderr.splitlines()
-    assert sum(line.startswith("Error: ") for line in lines) == 1 and lines[-1].startswith("Error: ")
-    return lines[-1]
 
 
 def test_lessons_a_lesson_is_added_and_found(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import select
 import subprocess
 import sys
@@ -190,14 +189,6 @@ def test_score_disabled_by_the_environment_it_says_so(run_file: Path, monkeypatc
     assert "COHERENCE_DISABLED" in result.stderr
 
 
-def test_score_the_window_and_further_metrics_reach_the_sensor(run_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    assert score(run_file, "--window", 1, "--metric", "error_rate", "--jsonl", out).exit_code == 0
-    last = json.loads(out.read_text(encoding="utf-8").splitlines()[-1])
-    assert last["metrics"]["error_rate"] == 0.0
-    assert last["metrics"]["semantic_diffusion"] is None  # a window of one message has no pairs
-
-
 def test_score_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
     evil = {**RUN, "id": "\x1b]0;owned\x07", "steps": [*RUN["steps"], {"role": "assistant", "content": "\x1b[2J" * 9}]}
     path = tmp_path / "evil.jsonl"
@@ -268,41 +259,12 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     return shown.decode()
 
 
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_score_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, columns: int) -> None:
-    name = "suite/a-very-long-model-name/user_task_0/important_instructions/injection_task_0"
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({**RUN, "id": name}), encoding="utf-8")
-    shown = re.sub(
-        r"\x1b\[[0-9;?]*[a-zA-Z]",
-        "",
-        on_a_terminal("score", str(path), "--embedder", "hashing", COLUMNS=str(columns)),
-    )
-    lines = [line.rstrip() for line in shown.replace("\r", "\n").split("\n")]
-    table = next(line for line in lines if line.startswith(("run ", "run")) and "steps" in line)
-    assert table.split()[:7] == ["run", "steps", "now", "low", "press", "decision", "bands"]
-    assert max(map(len, lines)) <= columns
-    flat = "".join("".join(lines).split())
-    why = json.loads(score(path, "--json").stdout)["runs"][0]["why"]
-    assert name in flat and "".join(why.split()) in flat
-
-
 def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path) -> None:
     shown = on_a_terminal("score", str(run_file), "--embedder", "hashing")
     assert "\x1b[" in shown
     assert "·" in shown and any(cell in shown for cell in "▂▄▆█")
     assert "green" in shown and "nothing to measure yet" in shown
     assert "scale events-5, which compares no meanings" in shown
-
-
-def test_score_metrics_lists_name_direction_and_origin() -> None:
-    result = CliRunner().invoke(main, ["metrics", "--json"])
-    rows = {row["name"]: row for row in json.loads(result.stdout)}
-    assert rows["goal_drift"]["direction"] == "high is bad"
-    assert rows["memory_retention"]["direction"] == "high is good"
-    assert rows["error_rate"]["reads"] == "counters"
-    assert rows["goal_drift"]["origin"] == "coherence-sensor"
-    assert "goal_drift\thigh is bad\ttexts\tcoherence-sensor" in CliRunner().invoke(main, ["metrics"]).stdout
 
 
 def test_score_every_command_and_option_has_help() -> None:
