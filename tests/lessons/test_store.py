@@ -14,11 +14,6 @@ from coherence.store.store import EventRow, Store
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
-
-
 def test_query_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "pkg_resources", "pip install setuptools", ts=1_000.0)

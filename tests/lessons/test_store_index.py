@@ -39,11 +39,6 @@ class Counting(HashingEmbedder):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
-
-
-@pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an index have a file from 6 lessons on, written after every 3 new ones."""
     monkeypatch.setattr(searching, "MAX_EXACT", 5)
