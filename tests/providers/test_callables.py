@@ -6,14 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from coherence import CoherenceSensor
-from coherence.core.protocols import CounterSource, StateProvider
 from coherence.core.readings import Counters
 from coherence.providers import CallableState, HashingEmbedder
-
-
-def test_it_is_a_state_provider_that_counts() -> None:
-    assert isinstance(CallableState(), StateProvider)
-    assert isinstance(CallableState(), CounterSource)
 
 
 def test_callable_state_each_source_is_its_function() -> None:
@@ -31,21 +25,10 @@ def test_callable_state_each_source_is_its_function() -> None:
     assert state.get_counters() == Counters(calls=2)
 
 
-def test_callable_state_functions_are_called_anew_each_time() -> None:
-    messages: list[str] = []
-    state = CallableState(context=lambda: messages[-2:])
-    messages += ["one", "two", "three"]
-    assert state.get_recent_context() == ["two", "three"]
-
-
 def test_callable_state_a_source_without_a_function_is_empty() -> None:
     state = CallableState()
     assert state.get_goals() == state.get_recent_context() == state.get_goal_relevant_memories() == ()
     assert state.get_counters() == Counters()
-
-
-def test_callable_state_all_memories_default_to_the_memories() -> None:
-    assert CallableState(memories=lambda: ["one"]).get_all_memories() == ["one"]
 
 
 def test_callable_state_async_functions_are_measured_too() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from coherence.providers import MiniLMEmbedder, minilm
-from coherence.providers.minilm import MAX_CHARS, MAX_TOKENS, MODELS, default_embedder, has_vnni
+from coherence.providers.minilm import MAX_CHARS, MAX_TOKENS, MODELS, has_vnni
 
 DATA = Path(__file__).parents[1] / "data"
 SENTENCES: list[str] = json.loads((DATA / "minilm_sentences.json").read_text(encoding="utf-8"))
@@ -48,13 +48,6 @@ def test_minilm_the_files_are_the_ones_that_the_notice_names() -> None:
         assert hashlib.sha256((MODELS / name).read_bytes()).hexdigest() == named[name], name
 
 
-def test_minilm_a_vector_has_unit_length_and_the_declared_dimension() -> None:
-    vector = EMBEDDER.embed("hello world")
-    assert vector.shape == (EMBEDDER.dimensions,) == (384,)
-    assert vector.dtype == np.float32
-    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
-
-
 def test_minilm_a_paraphrase_is_nearer_than_an_unrelated_text() -> None:
     question = "How can I get my money back?"
     assert cosine(question, "I would like a refund.") > cosine(question, "The moon orbits the Earth.") + 0.3
@@ -81,13 +74,6 @@ def test_minilm_of_many_tokens_the_first_and_the_last_are_read() -> None:
     assert inner == [tokenizer.token_to_id("alpha")] * half + [tokenizer.token_to_id("omega")] * half
 
 
-def test_minilm_a_text_just_at_the_token_limit_is_read_whole() -> None:
-    _, tokenizer = EMBEDDER._load()
-    text = " ".join(["alpha"] * 127 + ["omega"] * 127)
-    assert len(EMBEDDER._ids(text, tokenizer)) == MAX_TOKENS
-    assert EMBEDDER._ids(text, tokenizer)[1:-1] == tokenizer.encode(text, add_special_tokens=False).ids
-
-
 def test_minilm_of_a_long_text_head_and_tail_matter_and_the_middle_does_not() -> None:
     head, tail = "the flight to Oslo " * 150, "the refund of the hotel " * 120  # 2,850 and 2,880 characters
     long = EMBEDDER.embed(f"{head} middle {tail}")
@@ -109,10 +95,6 @@ def test_minilm_hostile_texts_have_a_vector_of_unit_length(text: str) -> None:
     assert np.linalg.norm(EMBEDDER.embed(text)) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_minilm_a_lone_surrogate_leaves_the_rest_of_the_text_readable() -> None:
-    assert cosine("please refund the \ud800 payment", "please refund the payment") > 0.9
-
-
 def test_embed_batch_a_vector_does_not_depend_on_the_other_texts_of_its_batch() -> None:
     texts = [*SENTENCES[:8], "short", "long " * 400]
     batch = EMBEDDER.embed_batch(texts)
@@ -121,10 +103,6 @@ def test_embed_batch_a_vector_does_not_depend_on_the_other_texts_of_its_batch() 
         alone = EMBEDDER.embed(text)
         assert same(row, alone)
         assert same(other, alone)
-
-
-def test_embed_batch_an_empty_batch_has_no_rows() -> None:
-    assert EMBEDDER.embed_batch([]).shape == (0, 384)
 
 
 def test_mini_lm_embedder_two_threads_that_start_with_a_fresh_embedder_get_the_same_vectors() -> None:
@@ -140,10 +118,6 @@ def test_mini_lm_embedder_two_threads_that_start_with_a_fresh_embedder_get_the_s
         expected = [EMBEDDER.embed(text).tobytes() for text in texts]
         assert forth.result() == expected
         assert back.result() == expected[::-1]
-
-
-def test_the_default_embedder_is_one_for_the_process() -> None:
-    assert default_embedder() is default_embedder()
 
 
 def test_mini_lm_embedder_nothing_is_loaded_before_the_first_text() -> None:

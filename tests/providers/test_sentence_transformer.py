@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from coherence.core.errors import MissingExtraError
-from coherence.core.protocols import Embedder
 from coherence.providers import MiniLMEmbedder, SentenceTransformerEmbedder
 from coherence.providers.minilm import has_vnni
 from coherence.testing import Check, checks_for
@@ -33,19 +32,6 @@ def test_sentence_transformer_embedder_without_the_library_the_error_says_how_to
     assert 'pip install "coherence-sensor[sentence-transformers]"' in message
     assert "pip install torch --index-url https://download.pytorch.org/whl/cpu" in message
     assert isinstance(caught.value, ImportError)
-
-
-def test_dimensions_every_way_of_using_it_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    embedder = SentenceTransformerEmbedder("some-model")
-    for use in (lambda: embedder.dimensions, lambda: embedder.embed_batch(["x"]), lambda: embedder.embed_batch([])):
-        with pytest.raises(MissingExtraError):
-            use()
-
-
-def test_sentence_transformer_embedder_making_one_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    assert SentenceTransformerEmbedder("some-model").fingerprint == "sentence-transformers:some-model"
 
 
 @pytest.mark.parametrize("name", ["", None, Path("model")])
@@ -100,10 +86,6 @@ def test_dimensions_are_those_of_a_vector_and_measured_once(library: Library) ->
     assert len(library.encoded) == 1
 
 
-def test_sentence_transformer_embedder_an_empty_batch_has_no_rows(library: Library) -> None:
-    assert SentenceTransformerEmbedder("some-model").embed_batch([]).shape == (0, 2)
-
-
 def test_sentence_transformer_embedder_of_a_long_text_head_and_tail_are_handed_over(library: Library) -> None:
     SentenceTransformerEmbedder("some-model").embed_batch(["a" * 64, "a" * 500 + "b" * 500, "\ud800"])
     # 4 tokens of 16 characters each are 64 characters
@@ -122,12 +104,6 @@ def real() -> SentenceTransformerEmbedder:
 
 
 @pytest.mark.st
-def test_the_real_model_is_an_embedder_of_its_dimension(real: SentenceTransformerEmbedder) -> None:
-    assert isinstance(real, Embedder)
-    assert real.dimensions == 384
-
-
-@pytest.mark.st
 def test_sentence_transformer_embedder_the_real_model_agrees_with_the_shipped_one(
     real: SentenceTransformerEmbedder,
 ) -> None:
@@ -136,14 +112,6 @@ def test_sentence_transformer_embedder_the_real_model_agrees_with_the_shipped_on
     theirs, ours = real.embed_batch(sentences), MiniLMEmbedder().embed_batch(sentences)
     cosines = np.sum(theirs * ours, axis=1) / np.linalg.norm(theirs, axis=1) / np.linalg.norm(ours, axis=1)
     assert cosines.min() >= (0.98 if has_vnni() else 0.95), sentences[int(cosines.argmin())]
-
-
-@pytest.mark.st
-def test_sentence_transformer_embedder_the_real_model_gives_the_recorded_reference(
-    real: SentenceTransformerEmbedder,
-) -> None:
-    sentences = json.loads((DATA / "minilm_sentences.json").read_text(encoding="utf-8"))
-    assert np.allclose(real.embed_batch(sentences), np.load(DATA / "minilm_fp32.npy"), atol=1e-4)
 
 
 @pytest.mark.st

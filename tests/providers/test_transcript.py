@@ -84,21 +84,6 @@ def test_context_steps_the_context_is_what_agent_and_tools_say_not_the_user() ->
     assert state.context_steps == [1, 2, 4]
 
 
-def test_context_steps_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
-    state = TranscriptState([user("task"), agent("a"), tool("b"), user("u"), agent("c"), agent("d")], window=2)
-    seen = []
-    while state.advance():
-        seen.append((state.get_recent_context(), state.context_steps))
-    assert seen == [
-        ([], []),
-        (["a"], [1]),
-        (["a", "b"], [1, 2]),
-        (["a", "b"], [1, 2]),  # the user's words push nothing out
-        (["b", "c"], [2, 4]),
-        (["c", "d"], [4, 5]),
-    ]
-
-
 # Counters and memories
 
 

@@ -206,19 +206,6 @@ def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -
     assert view(page, 1).count(f"{len(words) + 2 - 392:,} more characters are not shown") == 1
 
 
-def test_render_html_each_strip_row_and_step_of_the_table_leads_to_its_view() -> None:
-    page = render_html([RUN, scored("a", "b", name="other")])
-    places = {attributes["id"] for _, attributes in parsed(page).tags if "id" in attributes}
-    strips = [a for tag, a in parsed(page).tags if tag == "svg" and a.get("class") == "strip"]
-    assert [a["data-run"] for a in strips] == ["run-1", "run-2"]
-    cells = [a["data-step"] for tag, a in parsed(page).tags if tag == "rect" and "data-step" in a]
-    assert cells == ["0", "1", "2", "3", "0", "1", "2"]
-    for number, run in enumerate((4, 3), 1):
-        for step in range(run):
-            assert f"run-{number}-at-{step}" in places
-            assert f'<a href="#run-{number}-at-{step}">{step}</a></th>' in page
-
-
 def test_render_html_runs_are_filtered_by_what_differs_between_them() -> None:
     runs = [RUN, score_transcript(Transcript(id="quiet", steps=RUN.transcript.steps[:1]), embedder=False)]
     page = render_html(runs)

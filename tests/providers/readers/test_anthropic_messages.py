@@ -74,16 +74,6 @@ def test_told_blocks_are_read_and_what_is_no_text_is_not(tmp_path: Path, system:
     assert run.system == told
 
 
-def test_anthropic_messages_a_bare_list_is_one_run(tmp_path: Path) -> None:
-    [run] = read_transcripts(write(tmp_path, CHAT))
-    assert (run.id, run.steps) == ("chat", STEPS)
-
-
-def test_anthropic_messages_one_message_a_line_is_one_run(tmp_path: Path) -> None:
-    [run] = read_transcripts(write(tmp_path, *CHAT))
-    assert run.steps == STEPS
-
-
 def test_anthropic_messages_one_conversation_a_line_is_one_run_each(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, {"messages": CHAT, "id": 7}, {"messages": CHAT[:1], "goal": "build"}))
     assert [(run.id, run.goal, len(run.steps)) for run in runs] == [("7", "", 6), ("chat", "build", 1)]
@@ -112,12 +102,6 @@ def test_anthropic_messages_a_tool_of_the_server_is_a_tool_call_too(tmp_path: Pa
     assert run.steps[0].tool_calls == (TranscriptCall("web_search", {"query": "rain"}, "s"),)
 
 
-def test_usage_without_numbers_is_not_known(tmp_path: Path) -> None:
-    message = {"role": "assistant", "content": "ok", "usage": {"input_tokens": None}}
-    [run] = read_transcripts(write(tmp_path, [message]))
-    assert run.steps[0].usage == Counters()
-
-
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -143,10 +127,3 @@ def test_anthropic_messages_a_wrong_message_is_named_with_what_was_expected(
     assert (caught.value.path, caught.value.line) == (str(path), 2)
     assert reason in caught.value.reason
     assert "expected Anthropic messages" in caught.value.reason
-
-
-def test_anthropic_messages_a_conversation_without_messages_is_a_run_without_steps(tmp_path: Path) -> None:
-    path = write(tmp_path, {"messages": CHAT}, {"messages": []})
-    with pytest.raises(TranscriptError, match="a run without steps") as caught:
-        read_transcripts(path)
-    assert caught.value.line == 2

@@ -42,10 +42,6 @@ def test_read_responses_a_list_of_items(tmp_path: Path) -> None:
     assert read(tmp_path / "a.json", [ASKED, THOUGHT, CALL, RESULT, SAID]) == STEPS
 
 
-def test_read_responses_one_item_a_line(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.jsonl", ASKED, CALL, RESULT, SAID) == STEPS
-
-
 def test_read_responses_requests_that_repeat_the_conversation_count_once(tmp_path: Path) -> None:
     first = {"input": [ASKED], "output": [THOUGHT, CALL], "usage": {"input_tokens": 20, "output_tokens": 5}}
     second = {"object": "response", "input": [ASKED, THOUGHT, CALL, RESULT], "output": [SAID]}

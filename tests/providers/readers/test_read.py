@@ -139,13 +139,17 @@ def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
     assert str(run.steps[0].tool_calls[0])
 
 
-def test_read_transcripts_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    error = failure(tmp_path / "none.json")
-    assert (error.reason, error.line) == ("no such file", None)
-
-
-def test_read_transcripts_a_directory_is_an_error(tmp_path: Path) -> None:
-    assert failure(tmp_path).reason == "is a directory, expected a file"
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.json", "no such file"),
+        ("", "is a directory, expected a file"),
+        ("a\0b", "cannot be read: embedded null byte"),
+    ],
+)
+def test_read_transcripts_a_path_without_a_file_is_an_error(tmp_path: Path, name: str, reason: str) -> None:
+    error = failure(tmp_path / name)
+    assert (error.reason, error.line) == (reason, None)
 
 
 def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,10 +159,6 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: py
     path = write(tmp_path, lines(RUN))
     monkeypatch.setattr(source, "open", refuse, raising=False)
     assert failure(path).reason == "permission denied, expected a readable file"
-
-
-def test_read_transcripts_a_path_that_no_file_can_have_is_an_error() -> None:
-    assert failure("a\0b").reason == "cannot be read: embedded null byte"
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b" \r\n\n", gzip.compress(b"", mtime=0)])
@@ -255,37 +255,10 @@ def test_a_value_over_several_lines_is_named_without_a_line(tmp_path: Path) -> N
 
 
 KEYS = st.sampled_from(
-    [
-        "steps",
-        "messages",
-        "role",
-        "content",
-        "tool_calls",
-        "function",
-        "name",
-        "arguments",
-        "type",
-        "text",
-        "message",
-        "sessionId",
-        "id",
-        "usage",
-        "memories",
-        "summary",
-        "isSidechain",
-        "isCompactSummary",
-        "tool_use_id",
-        "input",
-        "goal",
-        "tool_result",
-        "is_error",
-        "system",
-        "input_tokens",
-    ]
+    "steps messages role content tool_calls function name arguments type text message sessionId id usage memories "
+    "summary isSidechain isCompactSummary tool_use_id input goal tool_result is_error system input_tokens".split()
 )
-WORDS = st.sampled_from(
-    ["user", "assistant", "tool", "system", "summary", "text", "tool_use", "tool_result", "<command-"]
-)
+WORDS = st.sampled_from("user assistant tool system summary text tool_use tool_result <command-".split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | WORDS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(), inner, max_size=6),

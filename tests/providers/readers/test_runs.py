@@ -125,12 +125,6 @@ def test_group_is_the_task_where_it_is_a_name_or_a_number(tmp_path: Path, given:
     assert (named.group, bare.group) == (group, "")
 
 
-@pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
-def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
-    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
-    assert run.success is None
-
-
 @pytest.mark.parametrize(
     ("labels", "warnings"),
     [
@@ -152,13 +146,6 @@ def test_runs_slips_in_labels_are_warned_of(tmp_path: Path, labels: object, warn
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
     assert len(run.warnings) == len(warnings)
     assert all(said.startswith(begin) and len(said) < 200 for said, begin in zip(run.warnings, warnings, strict=True))
-
-
-def test_runs_without_ids_take_the_files_stem(tmp_path: Path) -> None:
-    steps = [{"role": "user", "content": "hi"}]
-    runs = read_transcripts(write(tmp_path, {"steps": steps}, {"steps": steps, "id": ""}, {"steps": steps, "id": None}))
-    assert [run.id for run in runs] == ["some", "some#2", "some#3"]
-    assert not any(run.warnings for run in runs)
 
 
 def test_runs_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
