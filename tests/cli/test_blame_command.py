@@ -76,22 +76,9 @@ def test_blame_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, co
         assert "the-file.yaml" in "".join(long.split())
 
 
-def test_blame_json_holds_everything_but_steps_beyond_the_top() -> None:
-    result = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 2, "--json")
-    [found] = json.loads(result.stdout)["runs"]
-    assert (found["run"], found["verdict"], found["right"]) == ("whowhen/algorithm/114", "decided", 0.5)
-    assert len(found["steps"]) == 2
-    assert set(found["steps"][0]) == {"step", "agent", "score", "share", "reasons", "quote"}
-
-
 def test_blame_a_successful_run_is_said_not_to_be_marked_as_failed(tmp_path: Path) -> None:
     path = write(tmp_path, {"role": "assistant", "content": "We assume 7."}, labels={"success": True})
     assert "not failed: the run is marked as a success" in blame(path).stdout
-
-
-def test_blame_a_run_that_nobody_judged_says_so(tmp_path: Path) -> None:
-    path = write(tmp_path, {"role": "assistant", "content": "We assume 7."})
-    assert "not marked as failed" in " ".join(blame(path).stdout.split())
 
 
 def test_blame_hostile_texts_stay_on_their_line(tmp_path: Path) -> None:
@@ -107,16 +94,6 @@ def test_blame_an_unknown_run_lists_what_there_is() -> None:
     assert result.exit_code == 2
     assert "whowhen/algorithm/1, " in result.output
     assert "and 88 more" in result.output
-
-
-def test_blame_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    result = blame(tmp_path / "none.jsonl")
-    assert result.exit_code == 2
-    assert "none.jsonl" in result.output
-
-
-def test_blame_it_can_be_switched_off() -> None:
-    assert blame(WHOWHEN, COHERENCE_DISABLED="1").exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["blame", "score", "eval"])
@@ -141,8 +118,3 @@ def test_blame_where_step_1_is_as_likely_the_overview_says_so(tmp_path: Path) ->
     assert lines[1].split()[:4] == ["undecided", "2", "or", "1"]
     assert "step 1 is as likely" in lines[-1]
     assert "step 1 is as likely" in " ".join(blame(path, "--run", "a").stdout.split())
-
-
-def test_blame_a_long_run_is_said_to_tell_no_more_than_the_longest_step(tmp_path: Path) -> None:
-    steps = [{"role": "assistant", "content": f"I look at page {at}."} for at in range(11)]
-    assert "taking the longest step did no worse" in " ".join(blame(write(tmp_path, *steps)).stdout.split())

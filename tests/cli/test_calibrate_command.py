@@ -94,19 +94,6 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
             Monitor(embedder=embedder, config={"scale": out})
 
 
-def test_calibrate_json_holds_what_the_tables_show(good: Path, tmp_path: Path) -> None:
-    failed = write(tmp_path / "failed.jsonl", [run(200, success=False)])
-    out = tmp_path / "scale.json"
-    result = calibrate(good, failed, "--embedder", "hashing", "--out", out, "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert (found["runs"], found["good_runs"], found["off_course"], found["left_out"]) == (21, 20, 0, 1)
-    assert (found["labels_used"], found["replaces"]) == (False, "events-5")
-    assert found["scale"] == json.loads(out.read_text())
-    assert found["held_out"] == "run"
-    assert set(found["after"]) == {"good_steps", "good_runs", "warned", "auroc", "calibration"}
-
-
 def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, tmp_path: Path) -> None:
     runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS_NEEDED)]
     bad = write(tmp_path / "bad.jsonl", runs)

@@ -137,22 +137,6 @@ def test_calibration_json_says_the_same(path: Path) -> None:
     assert found[0]["risk"]["proven"] is False and found[0]["risk"]["bound"] == BOUND
 
 
-def test_calibration_one_run_and_one_block_are_said_in_the_singular(path: Path) -> None:
-    work(path, "c", 0)
-    with Store(path) as store, store.transaction() as transaction:
-        metrics = (("goal_hijack", "3"), ("outcome_risk", "1"), ("unsupported_assumption", "1"))
-        rows = [RunRow(at, tuple((*metric, 0.1 * at) for metric in metrics), at == 1) for at in (1, 2)]
-        write_runs(transaction, "c", "9", rows)
-    shown = " ".join(run("calibration", path, "--agent", "c").stdout.split())
-    assert "c: 1 good run, 1 bad, " in shown and "of 1 own good run 0 alarmed" in shown
-    assert "light: the shipped scale; 30 good and 30 bad labelled runs teach an own one" in shown
-    assert run("calibration", path, "--agent", "c", "--reset").stdout.startswith("c: 2 runs, their labels")
-    with Store(path) as store, store.transaction() as transaction:
-        write_runs(transaction, "c", "9", rows[:1])
-    forgotten = run("calibration", path, "--agent", "c", "--reset").stdout
-    assert forgotten == "c: 1 run, its label and what was learned from it are forgotten\n"
-
-
 def test_calibration_reset_forgets_one_agent_or_all(path: Path) -> None:
     assert run("calibration", path, "--agent", "a", "--reset").stdout == (
         "a: 3 runs, their labels and what was learned from them are forgotten\n"
@@ -162,16 +146,3 @@ def test_calibration_reset_forgets_one_agent_or_all(path: Path) -> None:
     assert labels(path, "b\x1b[31m") == []
     work(path, "a", 1)
     assert labels(path) == [(3, True), (4, True)], "a session that goes on tells its newest run again"
-
-
-def test_calibration_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
-    Store(tmp_path / "empty.db").close()
-    assert run("calibration", tmp_path / "empty.db").stdout == "no agent is recorded\n"
-    assert run("calibration", tmp_path / "empty.db", "--json").stdout == "[]\n"
-
-
-def test_calibration_a_store_that_is_missing_is_said_without_an_option_that_the_command_lacks(tmp_path: Path) -> None:
-    for command in (("label", tmp_path / "no.db", "a", "good"), ("calibration", tmp_path / "no.db")):
-        result = run(*command)
-        assert result.exit_code == 2 and "no.db: no such file; STORE is the file of a store" in result.stderr
-        assert "--store" not in result.stderr

@@ -262,11 +262,6 @@ def test_documents_each_schema_is_one_and_is_printed_whole(name: str) -> None:
     assert f"\n{name} " in run("schema").stdout
 
 
-def test_documents_an_unknown_name_is_said_with_those_there_are() -> None:
-    result = run("schema", "definitions")
-    assert result.exit_code == 2 and "there is no 'definitions'" in result.stderr and "guard.status" in result.stderr
-
-
 @pytest.mark.parametrize(
     "change",
     [

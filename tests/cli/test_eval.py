@@ -115,14 +115,6 @@ def test_eval_scores_of_runs_that_are_not_there_are_told(data: Path, tmp_path: P
     assert refused.exit_code == 2 and "no run has one of its ids: 'nobody'" in refused.stderr
 
 
-def test_eval_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
-    runs: list[dict[str, Any]] = [{"id": f"r{at}", "labels": {"success": at % 3 > 0}} for at in range(18)]
-    data = write(tmp_path / "data.jsonl", *runs, {"id": "unlabelled"})
-    result = evaluate(data, "--scores", scores(tmp_path / "theirs.jsonl", {"system": "theirs"}), "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["unused"] == 1
-
-
 def test_eval_in_sample_beside_held_out_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
     runs = [{"id": f"r{at}", "split": "dev", "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs)
@@ -184,30 +176,6 @@ def test_eval_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> No
     assert "name one" in result.stderr
 
 
-def test_eval_weights_of_metrics_that_compare_meanings_may_stand_in_the_settings(data: Path, tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("[weights]\ngoal_drift = 1.0\n")
-    result = evaluate(data, "--metric", "error_rate", "--config", config, "--json")
-    assert result.exit_code == 0 and json.loads(result.stdout)["systems"][0]["name"] == "error_rate"
-
-
-def test_eval_html_is_written(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "page.html"
-    result = evaluate(data, "--metric", "repetition", "--html", out)
-    assert result.exit_code == 0
-    assert "Runs: failed against succeeded" in out.read_text(encoding="utf-8")
-    assert str(out) in result.stderr
-
-
-def test_eval_a_target_chooses_the_question() -> None:
-    result = evaluate(DATA / "agentdojo.jsonl.gz", "--target", "hijack", "--metric", "repetition", "--json")
-    assert [section["question"] for section in json.loads(result.stdout)["sections"]] == [
-        "calls",
-        "resisted",
-        "untouched",
-    ]
-
-
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
@@ -243,24 +211,6 @@ def test_eval_bad_usage_is_status_two(data: Path, arguments: list[str], message:
     assert message in result.stderr
 
 
-def test_eval_disabled_by_the_environment_it_says_so(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COHERENCE_DISABLED", "1")
-    assert "COHERENCE_DISABLED" in evaluate(data).stderr
-
-
-def test_eval_an_output_that_cannot_be_written_is_named(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("tempfile.mkstemp", full)
-    result = evaluate(data, "--metric", "repetition", "--html", tmp_path / "page.html")
-    assert result.exit_code == 2
-    assert "page.html: cannot be written: No space left on device" in result.stderr
-    assert "repetition" in result.stdout
-
-
 def test_eval_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J[bold][/red]\u202e\ud800"
     runs = [{"id": f"r{at}", "source": evil + str(at % 2), "labels": {"success": at % 3 > 0}} for at in range(18)]
@@ -282,14 +232,3 @@ def test_eval_huge_texts_and_silent_scores_are_judged(tmp_path: Path) -> None:
     figures = json.loads(result.stdout)["sections"][0]["rows"][1]["figures"]
     assert figures["auroc"]["value"] == 0.5
     assert figures["per_100"]["value"] is None
-
-
-def test_eval_names_are_whole_and_no_line_is_blank_for_want_of_an_interval(tmp_path: Path) -> None:
-    few = write(tmp_path / "few.jsonl", *({"id": f"r{at}", "labels": {"success": at < 2}} for at in range(4)))
-    lines = evaluate(few, "--metric", "unsupported_assumption").stdout.splitlines()
-    at = next(at for at, line in enumerate(lines) if line.startswith("unsupported_"))
-    assert lines[at + 1].rstrip() == "assumption"
-    at = next(at for at, line in enumerate(lines) if line.startswith("random"))
-    assert lines[at + 1].startswith("length ") and lines[at + 2].startswith("position ")
-    assert max(map(len, lines)) <= 80
-    assert "…" not in "".join(lines)

@@ -52,21 +52,6 @@ def test_eval_cases_a_verdict_that_differs_is_exit_status_1(tmp_path: Path) -> N
     assert "WRONG mine: review, expected blocked: 1 of 1 value in the answer is not grounded" in result.stdout
 
 
-def test_eval_cases_json_has_every_case_and_the_counts(tmp_path: Path) -> None:
-    result = eval_cases(write(tmp_path), "--json")
-    assert result.exit_code == 1
-    found = json.loads(result.stdout)
-    assert {key: found[key] for key in ("wrong", "failures", "found", "healthy", "healthy_blocked")} == {
-        "wrong": 1,
-        "failures": 1,
-        "found": 1,
-        "healthy": 0,
-        "healthy_blocked": 0,
-    }
-    (case,) = found["cases"]
-    assert (case["id"], case["verdict"], case["rule"], case["right"]) == ("mine", "review", "ungrounded_answer", False)
-
-
 def test_eval_cases_what_cannot_be_read_is_exit_status_2(tmp_path: Path) -> None:
     path = write(tmp_path, cases=[])
     result = eval_cases(path)

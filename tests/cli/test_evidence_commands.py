@@ -96,13 +96,6 @@ def test_evidence_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> 
     assert plain["decision"]["kind"] == "block" and plain["equal"] is True
 
 
-def test_evidence_a_replay_lists_its_ticks(store: Path) -> None:
-    lines = run("replay", "bad", "--store", store).stdout.splitlines()
-    assert lines[0] == "bad/1" and len(lines) == 9
-    assert "pressure 0.76 block" in lines[-1]
-    assert len(json.loads(run("replay", store, "--json").stdout)) == 16
-
-
 def test_evidence_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
     strict = tmp_path / "strict.toml"
     strict.write_text("[pressure]\nguide = 0.1\nwarn = 0.25\nblock = 0.4\n")
@@ -163,9 +156,3 @@ def test_evidence_wrong_usage_is_explained_and_nothing_is_changed(
     assert says in result.stderr
     assert text.read_text() == "my notes"
     assert not Path("missing.db").exists()
-
-
-def test_evidence_the_default_store_is_named_by_the_environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COHERENCE_STORE", str(store))
-    assert "bad/1" in run("sessions").stdout
-    assert run("replay", "bad", "--check").exit_code == 0

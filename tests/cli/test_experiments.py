@@ -78,15 +78,6 @@ def test_experiments_only_the_measure_named_beforehand_gives_a_verdict(store: Pa
     assert [row["effect"] for row in rows if row["pattern"] == "good"] == [1.0]
 
 
-def test_experiments_json_says_the_same(store: Path) -> None:
-    rows = {row["pattern"]: row for row in json.loads(run("--store", store, "--json").stdout)}
-    good = rows["good"]
-    assert (good["verdict"], good["policy"], good["decided_at"], good["primary"]) == ("helps", "promote", 30, True)
-    assert good["low"] < good["effect"] < good["high"] and good["e_helps"] >= 40 > good["e_harms"]
-    assert good["left_out"]["undelivered"] == 1 and (good["horizon"], good["measure"]) == (5, "pressure")
-    assert rows["few"]["verdict"] == "no verdict yet" and rows["few"]["policy"] is None
-
-
 def test_experiments_a_verdict_promotes_or_retires(store: Path) -> None:
     with Store(store) as kept:
         assert policies(kept) == {"bad": "retire", "good": "promote", "idle": "retire"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
 from coherence.cli.main import main
@@ -66,13 +67,6 @@ def run(*arguments: str | Path | int) -> Result:
 def read(*arguments: str | int) -> Any:
     """Return what a command prints as JSON."""
     return json.loads(run(*arguments, "--json").stdout)
-
-
-def complaint(result: Result) -> str:
-    """Return what a refused command says: one line, and no traceback."""
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
-    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
-    return result.stderr.splitlines()[-1]
 
 
 @pytest.fixture
@@ -237,14 +231,6 @@ def test_guard_requests_the_bounds_of_the_process_with_the_adapter_refuse_a_pers
         done = command(folder, "propose", "support", "@patch.json", "--wait", "60")
     assert done.returncode == 1 and "not applied: level = 12 is refused by range" in done.stderr
     assert level(folder) == 1
-
-
-def test_guard_requests_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
-    with another(folder, 1):
-        pass
-    asked = run("propose", "support", '{"level": 2, "auto_apply": false}', "--wait", 0)
-    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr
-    assert read("patches", "support", 1)["patch"] == {"level": 2}
 
 
 def test_guard_requests_a_bad_patch_is_named(folder: Path) -> None:

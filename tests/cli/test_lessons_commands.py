@@ -7,10 +7,10 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
 from coherence.cli.main import main
@@ -40,14 +40,6 @@ def run(command: str, *arguments: str | Path, input: str | bytes | None = None) 
     return CliRunner().invoke(main, ["lessons", command, *map(str, arguments), *model], input=input)
 
 
-def complaint(result: Result) -> str:
-    """Return what a refused command says: one line, and no traceback."""
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
-    lines = result.stderr.splitlines()
-    assert sum(line.startswith("Error: ") for line in lines) == 1 and lines[-1].startswith("Error: ")
-    return lines[-1]
-
-
 def test_lessons_a_lesson_is_added_and_found(path: Path) -> None:
     added = run(
         "add", "--pattern", "Git", "--error", "fatal: not a git repository", "--fix", "git init", "--tool", "Bash"
@@ -64,12 +56,6 @@ def test_lessons_a_lesson_is_added_and_found(path: Path) -> None:
     assert "    error: ValueError: no such lever\n" in run("search", long).stdout
     (row,) = json.loads(run("search", "-", "--json", "-k", "1", input=f"{YAML}\n").stdout)
     assert (row["id"], row["fix_text"], row["match"], row["helped"]) == (1, "pip install pyyaml", "exact", 1)
-
-
-def test_lessons_an_error_never_seen_finds_nothing(path: Path) -> None:
-    result = run("search", "the printer is out of cyan ink")
-    assert (result.exit_code, result.stdout) == (0, "no lesson is like this\n")
-    assert json.loads(run("search", "the printer is out of cyan ink", "--json").stdout) == []
 
 
 def test_lessons_an_error_comes_from_a_file(path: Path, tmp_path: Path) -> None:
@@ -178,19 +164,6 @@ def test_lessons_an_export_that_fails_leaves_what_was_there(path: Path, tmp_path
         assert result.returncode == 2 and "Traceback" not in result.stderr and "No space left" in result.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no broken pipes")
-def test_lessons_whoever_stops_reading_hears_nothing(path: Path) -> None:
-    # a pipe holds 64 KiB, so 100 lessons of 2,000 characters cannot be written before it breaks
-    lines = [{"pattern": "p", "error": f"boom {n}", "fix": f"{n} " + "x" * 2_000} for n in range(100)]
-    run("import", "-", input="\n".join(json.dumps(line) for line in lines))
-    command = [sys.executable, "-m", "coherence", "lessons", "export"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-
-
 def test_lessons_lessons_are_removed(path: Path) -> None:
     for name in "abc":
         run("add", "--pattern", name, "--error", f"{name * 3}: no lever", "--fix", name)
@@ -221,36 +194,6 @@ def test_lessons_an_outcome_is_recorded_by_hand(path: Path) -> None:
     assert "there is no lesson 7" in complaint(run("outcome", "7", "--helped"))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
-@pytest.mark.parametrize("width", [80, 100, 200])
-def test_lessons_tables_fit_into_a_terminal(path: Path, width: int) -> None:
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    pattern, fix = "a pattern with a very long name, as it happens", "pip install " + "x" * 300
-    run("add", "--pattern", pattern, "--error", "boom: " + "lever " * 90, "--fix", fix, "--tool", "mcp__a_long_tool")
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    for command in (["list"], ["search", "boom: " + "lever " * 90, "--embedder", "hashing"]):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        whole = [sys.executable, "-m", "coherence", "lessons", *command]
-        process = subprocess.Popen(whole, stdout=theirs, env=environment)
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # the end of a terminal
-            while chunk := os.read(ours, 10_000):
-                said += chunk
-        os.close(ours)
-        assert process.wait() == 0
-        lines = said.decode().splitlines()
-        assert max(map(len, lines)) <= width, lines
-        assert any(line.split()[0] == "2" for line in lines) and any("pip install" in line for line in lines)
-        assert command == ["list"] or any(line.startswith("    error: boom: lever") for line in lines)
-
-
 def test_lessons_another_model_needs_a_rebuild(path: Path) -> None:
     said = complaint(run("search", YAML, "--embedder", "minilm"))
     assert "coherence lessons rebuild" in said and HashingEmbedder().fingerprint in said
@@ -261,13 +204,6 @@ def test_lessons_another_model_needs_a_rebuild(path: Path) -> None:
     assert result.exit_code == 0 and result.stdout.startswith("1 of 1 lessons are embedded by all-MiniLM")
     assert run("search", YAML, "--embedder", "minilm").stdout.endswith("pip install pyyaml\n")
     complaint(run("search", YAML))
-
-
-def test_lessons_stats_are_told(path: Path) -> None:
-    lines = run("stats").stdout.splitlines()
-    assert lines[0] == "lessons   1" and lines[2] == "outcomes  1, of these 1 helped"
-    stats = json.loads(run("stats", "--json").stdout)
-    assert (stats["lessons"], stats["retired"], stats["tier"]) == (1, 0, "flat")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pty
-import re
 import select
 import subprocess
 import sys
@@ -64,15 +62,6 @@ def test_score_json_holds_what_the_table_shows(run_file: Path) -> None:
     assert summary["errors"] == []
 
 
-def test_score_json_names_a_worst_decision_that_blocks(tmp_path: Path) -> None:
-    config = tmp_path / "c.toml"
-    config.write_text("[budget]\ncalls = 1\n", encoding="utf-8")
-    run = {**RUN, "steps": [*RUN["steps"], *RUN["steps"][1:]]}
-    (tmp_path / "run.jsonl").write_text(json.dumps(run) + "\n", encoding="utf-8")
-    (found,) = json.loads(score(tmp_path / "run.jsonl", "--json", "--config", config).stdout)["runs"]
-    assert (found["worst_decision"], found["decisions"][-1]) == ("block", "block")
-
-
 def test_score_a_dash_is_standard_input(run_file: Path) -> None:
     command = [sys.executable, "-m", "coherence", "score", "--embedder", "hashing", "--json", "-"]
     piped, bad = (
@@ -97,14 +86,6 @@ def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) ->
     assert lines[0]["risk"] is None  # nothing is known yet
     assert lines[3]["risk"] == pytest.approx(1 - lines[3]["coherence_index"])
     assert 0 <= lines[3]["metrics"]["goal_drift"] <= 1
-
-
-def test_score_html_is_written(run_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "report.html"
-    result = score(run_file, "--html", out)
-    assert result.exit_code == 0
-    assert "oslo" in out.read_text(encoding="utf-8")
-    assert str(out) in result.stderr
 
 
 @pytest.mark.parametrize(("limit", "status"), [(0.0, 0), (1.0, 1)])
@@ -148,12 +129,6 @@ def test_score_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(r
     assert len(result.stdout.splitlines()) == 2
 
 
-def test_score_with_bad_files_alone_no_table_is_shown(tmp_path: Path) -> None:
-    result = score(tmp_path)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"error: {tmp_path}: is a directory" in result.stderr
-
-
 def test_score_an_output_that_cannot_be_written_is_named_and_the_table_is_shown(
     run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,14 +154,6 @@ def test_score_a_reader_that_goes_away_is_no_traceback(run_file: Path) -> None:
     command = f'"{sys.executable}" -m coherence score "{run_file}" --embedder hashing --json | true'
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in result.stderr
-
-
-def test_score_a_truncated_gzip_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "cut.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(RUN).encode())[:-12])
-    result = score(path)
-    assert result.exit_code == 2
-    assert f"error: {path}: " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -215,23 +182,11 @@ def test_score_bad_usage_is_status_two_before_anything_is_scored(
     assert result.stdout == ""
 
 
-def test_score_without_files_the_usage_is_shown() -> None:
-    assert score().exit_code == 2
-
-
 def test_score_disabled_by_the_environment_it_says_so(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", "1")
     result = score(run_file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "COHERENCE_DISABLED" in result.stderr
-
-
-def test_score_the_window_and_further_metrics_reach_the_sensor(run_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    assert score(run_file, "--window", 1, "--metric", "error_rate", "--jsonl", out).exit_code == 0
-    last = json.loads(out.read_text(encoding="utf-8").splitlines()[-1])
-    assert last["metrics"]["error_rate"] == 0.0
-    assert last["metrics"]["semantic_diffusion"] is None  # a window of one message has no pairs
 
 
 def test_score_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
@@ -304,46 +259,12 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     return shown.decode()
 
 
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_score_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, columns: int) -> None:
-    name = "suite/a-very-long-model-name/user_task_0/important_instructions/injection_task_0"
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({**RUN, "id": name}), encoding="utf-8")
-    shown = re.sub(
-        r"\x1b\[[0-9;?]*[a-zA-Z]",
-        "",
-        on_a_terminal("score", str(path), "--embedder", "hashing", COLUMNS=str(columns)),
-    )
-    lines = [line.rstrip() for line in shown.replace("\r", "\n").split("\n")]
-    table = next(line for line in lines if line.startswith(("run ", "run")) and "steps" in line)
-    assert table.split()[:7] == ["run", "steps", "now", "low", "press", "decision", "bands"]
-    assert max(map(len, lines)) <= columns
-    flat = "".join("".join(lines).split())
-    why = json.loads(score(path, "--json").stdout)["runs"][0]["why"]
-    assert name in flat and "".join(why.split()) in flat
-
-
 def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path) -> None:
     shown = on_a_terminal("score", str(run_file), "--embedder", "hashing")
     assert "\x1b[" in shown
     assert "·" in shown and any(cell in shown for cell in "▂▄▆█")
     assert "green" in shown and "nothing to measure yet" in shown
     assert "scale events-5, which compares no meanings" in shown
-
-
-def test_score_no_color_is_obeyed(run_file: Path) -> None:
-    shown = on_a_terminal("score", str(run_file), "--embedder", "hashing", NO_COLOR="1")
-    assert not [code for code in ("\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[38;") if code in shown]
-
-
-def test_score_metrics_lists_name_direction_and_origin() -> None:
-    result = CliRunner().invoke(main, ["metrics", "--json"])
-    rows = {row["name"]: row for row in json.loads(result.stdout)}
-    assert rows["goal_drift"]["direction"] == "high is bad"
-    assert rows["memory_retention"]["direction"] == "high is good"
-    assert rows["error_rate"]["reads"] == "counters"
-    assert rows["goal_drift"]["origin"] == "coherence-sensor"
-    assert "goal_drift\thigh is bad\ttexts\tcoherence-sensor" in CliRunner().invoke(main, ["metrics"]).stdout
 
 
 def test_score_every_command_and_option_has_help() -> None:

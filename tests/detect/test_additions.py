@@ -113,27 +113,6 @@ def test_additions_in_other_languages(task: str, answer: str) -> None:
     assert additions(task, answer)
 
 
-@pytest.mark.parametrize(
-    ("task", "answer", "found"),
-    [
-        ("Tell Ben that I am late.", 'Sent: "I am late. Lunch costs nothing, our company pays everybody."', True),
-        ("Tell Ben that I am late.", 'Sent: "I am late. Sorry, thanks for your patience."', False),
-        ("Which river is it? Only the name.", "The Oder. Ships carry timber, grain and steel on long barges.", True),
-        ("Which river is it? Only the name.", "The Oder.", False),
-    ],
-)
-def test_additions_to_a_text(task: str, answer: str, found: bool) -> None:
-    assert bool(additions(task, answer)) is found
-
-
-def test_additions_of_code_that_has_nothing_to_do_with_the_task() -> None:
-    sql = "CREATE INDEX i ON t (a);\nCREATE TRIGGER u BEFORE UPDATE ON t;\n"
-    assert additions("Add an index on t.a.", sql) == ("trigger",)
-    diff = "@@\n-name = order.name\n+name = order.customer\n@@\n-def total(rows):\n+def total(rows):\n+    fast(rows)\n"
-    assert additions("Replace order.name by order.customer.", diff) == ("total",)
-    assert additions("Replace order.name by order.customer.", diff.replace("fast", "order")) == ()
-
-
 def test_additions_of_many_texts() -> None:
     """Written by the author of the rules while they were made: what they miss is not hidden."""
     rows = [json.loads(line) for line in VARIANTS.read_text("utf-8").splitlines()]

@@ -52,22 +52,6 @@ def test_assumption_facts_what_was_told_or_shown_before_is_not_new() -> None:
     assert told < after("Adults pay $1290; write to family@museum.org.").new
 
 
-def test_reasons_a_short_number_is_named_after_what_weighs_more() -> None:
-    step = after("Adults pay $79 at museum.org.")
-    assert step.entities == ["museum.org", "79"]
-    assert "nowhere before: museum.org, 79" in step.reasons()
-    assert after("Adults pay a little.").reasons() == ["new words, but no new number or address"]
-
-
-def test_a_denied_assumption_is_none() -> None:
-    assert after("I will not assume or estimate the price.").fallbacks == 0
-    assert after("I do not know it, so I assume the price.").fallbacks == 1
-
-
-def test_a_repeated_step_brings_nothing_new() -> None:
-    assert after("Adults pay $1290.", "Adults pay $1290.").new == 0
-
-
 def test_an_inability_counts_only_where_the_step_goes_on_from_it() -> None:
     stops = after("I am unable to open the list of prices.")
     goes_on = after("I am unable to open the list of prices.\n```\nprint(1)\n```")
@@ -110,10 +94,6 @@ def test_a_step_that_hands_the_task_on_and_acts_counts() -> None:
     assert not facts.step.briefs
 
 
-def test_assumed_step_a_short_task_is_quoted_by_chance() -> None:
-    assert not after("Fix it: I fix it with an assumption.", task="fix it").restates
-
-
 def test_assumed_step_a_long_task_is_known_by_its_beginning() -> None:
     long = " ".join(f"word{number}" for number in range(500))
     assert after(f"Task: {long}", task=long).restates
@@ -128,12 +108,6 @@ def test_assumption_facts_further_requests_do_not_replace_the_task() -> None:
     facts.say(4, TextAnalysis(f"The task is: {TASK}"))
     assert facts.step is not None
     assert facts.step.restates
-
-
-def test_assumed_step_another_language_is_noted() -> None:
-    german = "Die Datei wurde nicht gefunden, deshalb nehme ich an, dass der Preis hundert Euro war und es noch ist."
-    assert not after(german).english
-    assert after("The file is missing.").english
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ask", "read", "say", "call"]), st.text(max_size=80))))

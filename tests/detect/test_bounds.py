@@ -15,15 +15,14 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import register, unregister
 from coherence.core.validation import to_json
 from coherence.detect.answer_text import without_thinking
-from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
-from coherence.detect.grounding import MAX_JUDGED, judge, other_version
+from coherence.detect.extractors import DEFAULT, extract
+from coherence.detect.grounding import MAX_JUDGED, judge
 from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
 from coherence.detect.reckoned import Reckoning
 from coherence.detect.sources import MAX_CHARS, MAX_FOLDED, MAX_PAIRS, Given, SeenNumber, take_source
 from coherence.detect.text_analysis import LONG, SKIMMED
 from coherence.state.reducer import AgentState
-
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
+from detect.judging import CHOSEN
 
 
 @pytest.mark.parametrize(("count", "flaws", "unknown"), [(1_000, 1, 0), (MAX_CLAIMS + 500, 0, 1)])
@@ -75,13 +74,6 @@ def test_bounds_what_the_agent_says_to_itself_is_left_out(text: str, left: str) 
     assert without_thinking(text) == left
 
 
-def test_bounds_of_several_versions_the_newest_is_named() -> None:
-    known = Given(values={"id:2310.06825v4": 3, "id:2310.06825v2": 9, "id:2310.06825": 9})
-    claim = Claim("id", "2310.06825v3", 0, ("id:2310.06825v3",))
-    assert other_version(known, claim) == ("2310.06825v2", 9)
-    assert other_version(Given(values={"id:2310.06825": 9}), claim) is None
-
-
 @given(st.lists(st.tuples(st.integers(200, 999), st.sampled_from(["", "usd", "%", "clock"])), max_size=6))
 def test_bounds_what_two_numbers_of_a_line_make_follows_from_them(told: list[tuple[int, str]]) -> None:
     numbers = [SeenNumber(float(value), unit, 1, place, 0) for place, (value, unit) in enumerate(told)]
@@ -122,10 +114,6 @@ def test_grounding_detector_reports_a_broken_claim_of_a_plug_in_and_goes_on(brok
     assert "broken" in state.grounding.data.failed
     assert state.grounding.data.newest is not None and state.grounding.data.newest.value == 1.0
     assert to_json("facts", state.facts)
-
-
-def test_bounds_most_claims_are_the_most() -> None:
-    assert len(extract("AB-123 " * (MAX_CLAIMS + 5), CHOSEN)) == MAX_CLAIMS
 
 
 def test_note_result_a_long_result_is_skimmed_and_an_absence_is_unknown_then() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.assumption import CODE, FALLBACK, INABILITY, MAX_CHARS, fallbacks, is_english, quoted, shortened
+from coherence.detect.assumption import FALLBACK, INABILITY, MAX_CHARS, fallbacks, is_english, quoted, shortened
 
 FALLBACKS = [
     "Let's assume the price is 100.",
@@ -99,12 +99,6 @@ def test_cues_an_inability_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", ["I can open it", "It is available.", "notable", "canned"])
 def test_cues_an_ability_is_none(text: str) -> None:
     assert not INABILITY.search(text)
-
-
-def test_cues_a_code_block_begins_a_line() -> None:
-    assert CODE.search("Run this:\n```python\nprint(1)\n```")
-    assert CODE.search("1. Run\n   ```sh\n   ls\n   ```")
-    assert not CODE.search("A terminal runs scripts (quoted in ```python code blocks).")
 
 
 GERMAN = (

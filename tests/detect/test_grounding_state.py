@@ -14,7 +14,7 @@ from property_sizes import examples
 from coherence.core.events import ToolCall, ToolResult
 from coherence.detect import extractors, sources
 from coherence.detect.detector import Observed
-from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
+from coherence.detect.extractors import DEFAULT, extract
 from coherence.detect.grounding import judge
 from coherence.detect.grounding_state import (
     GroundingAccount,
@@ -28,8 +28,8 @@ from coherence.detect.grounding_state import (
 from coherence.detect.sources import Given, take_source, unused_share
 from coherence.detect.values import fold
 from coherence.testing.contract import HOSTILE_TEXTS
+from detect.judging import CHOSEN
 
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 LISTING = "1. Oslo in winter https://example.org/oslo\n2. Bergen in rain https://example.org/bergen"
 
 
@@ -127,15 +127,6 @@ def test_judge_what_left_is_still_known_and_after_much_more_unknown_and_never_in
     late = judge(seen, "order 22BB22", CHOSEN)
     assert (late.value, late.unknown) == (None, 1)
     assert judge(seen, "order 449QX7Z", CHOSEN).value == 1.0
-
-
-def test_judge_a_number_may_be_rounded_from_one_that_left() -> None:
-    seen = Given()
-    for seq in range(1, 4):
-        take_source(seen, seq, ", ".join(f"{seq}{at}.{at}7" for at in range(100, 300)), CHOSEN)
-    assert seen.lost_numbers > 0
-    assert judge(seen, "It is 1101.1", CHOSEN).unknown == 1
-    assert judge(seen, "It is 1101", CHOSEN).value == 0.0
 
 
 def test_grounding_account_an_account_of_an_older_release_is_taken_up() -> None:

@@ -16,12 +16,9 @@ LEGS = (
 )
 CHANGES = "## 3.4.2\n- fix crash on an empty legend\n## 3.4.1\n- tile loader: release buffers (leak, #771)"
 TABLE = "| flat | rooms | rent |\n|---|---|---|\n| 1 | 3 | 910 |\n| 2 | 2 | 640 |"
-PORTS = "[db]\nport = 5432\n[cache]\nport = 6379"
-STAFF = "Dr. Inga Falk - head, seismology group\nProf. Leon Ortiz - head, volcanology group"
 RISE = "Bergen, CET\nDate        Rise   Set\n2025-05-13  4:15  21:33\n2025-05-14  4:10  21:38"
 MARKS = "student,chem_mid,phys_mid\nAbara,71,64\nBischoff,48,77\nGrant,66,45"
 TERMS = "7.1 Invoices are due at once.\n7.2 We may refuse cheques.\n8.1 Prices may rise once a year."
-FILM = '{"musique": "Bastien Roche", "image": "Yann Corbin"}'
 SENSORS = "S1 online\nS2 offline\nS3 online\nS4 offline\nS5 online\nS6 offline"
 
 
@@ -39,15 +36,10 @@ def wrong(result: str, answer: str) -> bool:
         (ORDERS, "Order 880 is worth 25 euros.", "Order 880 is worth 40 euros."),
         (LEGS, "OS 417: gate G31, seat 9A.", "OS 417: gate G31, seat 14C."),
         (CHANGES, "The tile loader's leak (#771) is gone in 3.4.1.", "The tile loader's leak (#771) is gone in 3.4.2."),
-        (TABLE, "Flat 2 costs 640 a month.", "Flat 2 costs 910 a month."),
-        (PORTS, "The cache uses port 6379.", "The cache uses port 5432."),
-        (STAFF, "Dr. Inga Falk heads the group.", "Prof. Inga Falk heads the group."),
         ('{"rent": 850, "deposit": 2550}', "The deposit is 2,550.", "The deposit is 850."),
         (SENSORS, "Three of the six sensors are offline.", "Four of the six sensors are offline."),
         (RISE, "On 14 May the sun rises at 4:10.", "On 14 May the sun rises at 4:15."),
-        (MARKS, "Grant has 66 in chemistry.", "Grant has 48 in chemistry."),
         (TERMS, "Prices may rise once a year (clause 8.1).", "Prices may rise once a year (clause 7.2)."),
-        (FILM, "La musique est de Bastien Roche.", "La musique est de Yann Corbin."),
         ("[{'city': 'Linz', 'fee': 310}, {'city': 'Graz', 'fee': 450}]", "Graz: 450 euros", "Graz: 310 euros"),
         ("PJ-02 lent until May\nPJ-05 in store", "Only PJ-02 is lent.", "Both projectors are lent."),
     ],

@@ -17,21 +17,15 @@ SOURCES = (
     [
         ("1.3M in revenue", "1.4M in revenue"),
         ("1.28M USD", "1.27M USD"),
-        ("1.28m USD", "1.27m USD"),
         ("$1.28M", "$1.27M"),
         ("8.4M users", "8.5M users"),
         ("2.3B in the fund", "2.4B in the fund"),
-        ("8412k users", "8413k users"),
         ("1.284.500 USD", "1.284.600 USD"),
-        ("It is USD 1.284.500", "It is USD 1.284.600"),
         ("1'284'500 USD", "1'284'600 USD"),
         ("1 284 500 USD", "1 284 600 USD"),
         ("1\u202f284\u202f500 USD", "1\u202f284\u202f600 USD"),
-        ("1.284.500,00 USD", "1.284.600,00 USD"),
-        ("8.412.000 users", "8.413.000 users"),
         ("07.03.2024 at 2.30 p.m.", "07.03.2024 at 2.40 p.m."),
         ("1.3 km", "1.4 km"),
-        ("1 284 500 $", "1 284 500 £"),
         ("1284500$, $8,412,000", "1284500£, $8,412,000"),
     ],
 )
@@ -47,30 +41,20 @@ def test_number_formats_metres_are_no_millions() -> None:
     assert compute_grounding("It is 1300M away", SOURCES).value == 0.0
 
 
-def test_number_formats_a_letter_behind_a_number_is_no_billion() -> None:
-    assert compute_grounding("He lives at 221b and runs Mistral 7B.", SOURCES).value is None
-
-
 @pytest.mark.parametrize(
     ("answer", "source"),
     [
         ("Rows: 310 284 500", "284, 310, 500"),
-        ("They are 310, 284 and 500", "310 284 500"),
         ("In room 12 500 people", "500 people, room 12"),
         ("500 people in room 12", "room 12 500 people"),
         ("| 2 100 |", "cells: 2 and 100"),
         ("On May 12 500 people came", "May 12: 500 people"),
-        ("PROJ-12 500 times", "500 times PROJ-12"),
         ("Call 555 123 456", "tel. 555-123-456"),
-        ("Call 800 123 4567", "800 123 4567"),
         ("It is 22 12 34 56", "22 12 34 56"),
         ("at 10,20", "[10,20]"),
         ("1300 of them", "[1200,1300,1400]"),
-        ("205 of them", "[101,205,333]"),
         ("Oslo: 709037", "city,people,rank\nOslo,709037,5"),
-        ("1300 on May 1, 2024", "2024-05-01,1300,7"),
         ("2,100 in all", "2 100 in all"),
-        ("250 in all", "2 100\n3 150"),
     ],
 )
 def test_number_formats_numbers_that_merely_stand_in_a_row_are_several(answer: str, source: str) -> None:
@@ -90,10 +74,8 @@ def test_number_formats_a_row_of_which_one_was_not_given_is_found(answer: str) -
         ("1 200 000 people", "1200000 people"),
         ("12 500 people", "12,500 people"),
         ("12\u202f500,75 kg", "12500.75 kg"),
-        ("12\u00a0500 kg", "12500 kg"),
         ("1٬200", "1200"),
         ("12,5 kg", "12.5 kg"),
-        ("17,35 Prozent", "17.35"),
         ("1.234 €", "1234 EUR"),
         ("1.234 €", "price: 1234"),
         ("1.200 Euro", '{"amount": 1200}'),
@@ -102,10 +84,8 @@ def test_number_formats_a_row_of_which_one_was_not_given_is_found(answer: str) -
         ("₹1,23,456", "123456 INR"),
         ("1.5 lakh", "150000"),
         ("1200円です", "JPY 1200"),
-        ("1200 yen", "价格1200円"),
         ("120万円", "1200000 JPY"),
         ("単価AB-1200は", "AB-1200"),
-        ("45min", "45 minutes"),
     ],
 )
 def test_number_formats_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: str, source: str) -> None:
@@ -119,11 +99,9 @@ def test_number_formats_numbers_of_other_languages_pass_and_with_another_digit_d
     ("right", "wrong"),
     [
         ("7. März 2024", "8. März 2024"),
-        ("7 mars 2024", "8 mars 2024"),
         ("7 de marzo de 2024", "8 de marzo de 2024"),
         ("2024年3月7日", "2024年3月8日"),
         ("07/03/24", "07/04/24"),
-        ("March 7: all day", "March 8: all day"),
         ("in 2024", "in 2023"),  # 2024 and 1 stand near each other, by chance
         ("Call +4722123456", "Call +4722123457"),
         ("Call (+47) 22-12-34-56", "Call (+47) 22-12-34-57"),
@@ -135,11 +113,6 @@ def test_number_formats_dates_and_names_in_other_ways(right: str, wrong: str) ->
     source = "On 2024-03-07, page 1: Mistral 7B takes 12.5 %; ask +47 22 12 34 56"
     assert compute_grounding(right, [source]).value == 1.0
     assert len(compute_grounding(wrong, [source]).flaws) == 1
-
-
-def test_number_formats_common_terms_are_the_id_of_nothing() -> None:
-    assert compute_grounding("A UTF-8 file with its SHA-256, on Win32, since COVID-19", ["x"]).value is None
-    assert compute_grounding("A UTF-9 file", ["x"]).value == 0.0
 
 
 def test_number_formats_a_method_of_oneself_is_the_method() -> None:

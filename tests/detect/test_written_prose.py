@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from coherence.core.readings import Claim
-from coherence.detect.extractors import BUILT_IN, DEFAULT
 from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
 from coherence.detect.written_prose import facts_of, plans, prose_of
+from detect.judging import CHOSEN
 
-CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 SAID = "The total is 40 euros."
 
 
@@ -21,7 +20,6 @@ SAID = "The total is 40 euros."
         ("send_email", {"to": "a@x.org", "subject": "Hello", "body": SAID}, SAID),
         ("complete_task", {"result": SAID}, SAID),
         ("write_file", {"path": "notes.md", "content": SAID}, SAID),
-        ("create_file", {"filename": "NOTES", "content": SAID}, SAID),
         ("write_file", {"path": "pay.py", "content": SAID}, ""),
         ("write_file", {"path": "tests/example.md", "content": SAID}, ""),
         ("write_file", {"path": "a.md", "content": "def pay():\n    return 40"}, ""),
@@ -29,11 +27,9 @@ SAID = "The total is 40 euros."
         ("search_files", {"content": SAID}, ""),
         ("reply", {"text": "ok"}, ""),
         ("reply", SAID, ""),
-        ("jira_add_comment", {"issueKey": "K-1", "commentBody": SAID}, SAID),
         ("slack_post", {"blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": SAID}}]}, SAID),
         ("notiz_anlegen", {"notiz": SAID}, SAID),
         ("write_file", {"path": "settings.json", "content": '{"total": 40}'}, ""),
-        ("outlook_reply", {"html": f"<p>{SAID}</p>"}, SAID),
         ("sheets_set_cell", {"cell": "B2", "value": 40}, "40"),
         ("edit_file", {"path": "notes.md", "old_string": "no", "new_string": SAID}, SAID),
         ("TodoWrite", {"todos": [{"content": SAID}]}, ""),
@@ -45,7 +41,6 @@ SAID = "The total is 40 euros."
         ("bash", {"command": f'gh pr create --title "To pay" --body "{SAID}"'}, f"To pay\n{SAID}"),
         ("bash", {"command": f"git commit -m \"$(cat <<'EOF'\n{SAID}\nEOF\n)\""}, SAID),
         ("bash", {"command": f"cat > NOTES.md <<'EOF'\n{SAID}\nEOF"}, SAID),
-        ("bash", {"command": f"cat <<EOF >> NOTES.md\n{SAID}\nEOF\nls"}, SAID),
         ("bash", {"command": f"echo '{SAID}' >> log.txt"}, SAID),
         ("bash", {"command": f"cat > pay.py <<'EOF'\n{SAID}\nEOF"}, ""),
         ("bash", {"command": "python pay.py > out.txt"}, ""),

@@ -1,4 +1,4 @@
-"""An agent that runs commands, for the tests of what a monitor learns and tells."""
+"""An agent that runs commands, for the tests of lessons that a monitor learns and offers."""
 
 from __future__ import annotations
 

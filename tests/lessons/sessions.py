@@ -1,4 +1,4 @@
-"""Little stories of agents, to be told in few words."""
+"""Short runs of agents, written in few words."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lessons for the tests of the store, and what must be true of its file after whatever happened."""
+"""Lessons for the tests of the store, and the check of its file."""
 
 from __future__ import annotations
 

@@ -111,13 +111,6 @@ def test_import_report_the_larger_number_and_the_later_time_stay(tmp_path: Path)
         assert (kept.count, kept.helped, kept.failed, kept.created, kept.seen) == (5, 2, 3, 50.0, 60.0)
 
 
-def test_import_report_two_lines_of_one_lesson_are_one(tmp_path: Path) -> None:
-    with opened(tmp_path / "a.db") as store:
-        assert load(store, lesson(ts=9), lesson(ts=7, count=4), lesson(ts=8)) == ImportReport(added=1)
-        (kept,) = store.lessons()
-        assert (kept.count, kept.created, kept.seen) == (4, 9.0, 9.0)
-
-
 def test_import_report_a_shortened_error_keeps_its_shape(tmp_path: Path) -> None:
     # 100 lines of 24 and 26 letters around it: more than 4,000, of which the ends and the message are kept
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:

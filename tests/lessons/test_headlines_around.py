@@ -125,25 +125,6 @@ def test_normalise_ordinary_lines_around_an_error_change_nothing(line: str, arou
         assert (shape.template, shape.signature, shape.prose) == (alone.template, alone.signature, False)
 
 
-def test_normalise_a_code_in_capitals_that_names_no_fault_is_not_telling() -> None:
-    shape = normalise("loaded MAX_POOL_SIZE from env\nopen failed: disk quota reached")
-    assert shape.template == "open failed: disk quota reached"
-
-
-def test_normalise_a_low_level_says_less_than_any_other_line() -> None:
-    assert normalise("INFO  batch 7\nDEBUG step 8\nthe roof is burning now").template == "the roof is burning now"
-
-
-def test_normalise_what_is_retried_yields_to_what_was_killed() -> None:
-    text = "    Reason:  CrashLoopBackOff\n    Last State:  Terminated\n    Reason:  OOMKilled"
-    assert "OOMKilled" in normalise(text).template
-
-
-def test_normalise_a_panic_without_a_colon_does_not_take_the_next_line() -> None:
-    text = "thread 'main' panicked at src/main.rs:3:4\n   Compiling serde v1.0.1"
-    assert "Compiling" not in normalise(text).template
-
-
 def test_normalise_a_generated_suffix_is_no_part_of_a_name() -> None:
     one, two = (
         normalise(f"{name}   0/1  CrashLoopBackOff  3") for name in ("api-7d9f8b6c5d-x7k2p", "api-09f70cf8d1-6c3a1")

@@ -49,16 +49,6 @@ def test_shared_the_name_that_matters_weighs_more_than_what_all_have() -> None:
     assert wrong < LITTLE
 
 
-def test_shared_a_name_outside_of_the_headline_counts() -> None:
-    one, two = (
-        f"Error: Reference to undeclared input variable\n\n  on main.tf line 7:\n  7: name = var.{name}\n\n"
-        f'An input variable with the name "{name}" has not been declared.'
-        for name in ("region", "zone_id")
-    )
-    right, wrong = shared(one, (one, ""), (two, ""), kinds=("a", "a"))
-    assert right > wrong
-
-
 def test_told_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> None:
     question = missing("yaml")
     own, other = between(question, [(missing(name), f"uv add {name}") for name in ("yaml", "numpy")], ["a", "a"])
@@ -76,16 +66,6 @@ def test_shared_what_belongs_to_the_wording_weighs_little_beside_the_name_in_oth
     # near miss: with a lesson of the very same names none is known to belong to the wording
     own, other_words = shared(same.format("pyzmq"), (same.format("pyzmq"), ""), (other.format("pyzmq"), ""), kinds="ab")
     assert own > other_words
-
-
-def test_shared_a_file_is_a_name_although_its_parts_are_words() -> None:
-    own, sibling = shared(
-        "TemplateDoesNotExist at /home/\nabout.html",
-        ("django.template.exceptions.TemplateDoesNotExist: about.html", ""),
-        ("django.template.exceptions.TemplateDoesNotExist: index.html", ""),
-    )
-    assert own > 0.5
-    assert own > sibling
 
 
 def test_indexed_names_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:

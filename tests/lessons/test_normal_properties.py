@@ -121,16 +121,6 @@ def test_normalise_library_frames_do_not_change_the_signature(depth: int, module
     assert shape.signature == bare.signature
 
 
-@given(st.integers(0, 60))
-@examples(20)
-def test_normalise_node_library_frames_do_not_change_the_signature(depth: int) -> None:
-    library = "    at next (/srv/node_modules/express/lib/router/index.js:280:10)\n" * depth
-    shape = normalise(
-        f"TypeError: Cannot read properties of undefined (reading 'a')\n    at load (/srv/a.js:3:1)\n{library}"
-    )
-    assert shape.signature == normalise("TypeError: Cannot read properties of undefined (reading 'zz')").signature
-
-
 @pytest.mark.parametrize("message", ["ENOSPC: no space left", "disk quota exceeded", "Überlauf: ungültig"])
 @pytest.mark.parametrize(
     "prefix",

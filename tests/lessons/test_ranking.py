@@ -68,12 +68,6 @@ def test_rank_equal_fixes_are_said_once_by_the_best_lesson() -> None:
     assert {lesson.id for lesson in rank(shape(), "", "Bash", hits, 9, least=0.0)} == {1, 3}
 
 
-def test_refilled_a_fix_becomes_equal_by_refilling() -> None:
-    hits = equal(known(1, "uv add yaml", "yaml"), known(2, "uv add numpy", "numpy"))
-    (lesson,) = rank(shape("yaml"), "", "Bash", hits, 9, least=0.0)
-    assert (lesson.id, lesson.fix_text, lesson.refilled) == (1, "uv add yaml", False)
-
-
 def test_rank_retired_lessons_and_fixes_that_cannot_be_refilled_are_left_out() -> None:
     nameless = shape(slots=())
     hits = [*equal(known(1, "a", retired=True)), Hit(known(2, "uv add yaml"), equal=False, cosine=0.9)]
@@ -154,8 +148,3 @@ def test_ranking_weights_have_the_sign_of_their_features() -> None:
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_words_are_symmetric_and_in_range(one: str, other: str) -> None:
     assert 0.0 <= words(one, [other])[0] == words(other, [one])[0] <= 1.0
-
-
-def test_words_know_no_order_and_no_case() -> None:
-    assert words("No module named yaml", ["YAML named no MODULE"]) == [1.0]
-    assert words("permission denied", ["no module"])[0] < 0.6

@@ -65,10 +65,7 @@ def kept(path: Path, modules: int) -> list[Lesson]:
         return found
 
 
-def test_lessons_of_another_version_are_derived_anew_and_merged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "lessons.db"
+def test_lessons_of_another_version_are_derived_anew_and_merged(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(path, 4)
     with caplog.at_level(logging.WARNING, "coherence"), open_store(path) as store:
         assert caplog.text.count("run `coherence lessons rebuild`") == 1
@@ -84,8 +81,7 @@ def test_lessons_of_another_version_are_derived_anew_and_merged(
     assert caplog.text == ""
 
 
-def test_reindex_what_was_recorded_meanwhile_is_merged_too(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_reindex_what_was_recorded_meanwhile_is_merged_too(path: Path) -> None:
     fill(path, 1)
     with open_store(path) as store:
         assert learn(store, "mod0", error_text=error("mod0", 50), ts=200.0) == 4
@@ -99,8 +95,7 @@ def test_reindex_what_was_recorded_meanwhile_is_merged_too(tmp_path: Path) -> No
     check_file(path)
 
 
-def test_reindex_without_an_embedder_they_are_renewed_all_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_reindex_without_an_embedder_they_are_renewed_all_the_same(path: Path) -> None:
     fill(path, 2)
     with open_store(path, embedder=False, rebuild=True) as store:
         assert store.stats().lessons == 2
@@ -152,8 +147,7 @@ def run(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_any_outdated_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_any_outdated_a_kill_in_the_middle_loses_nothing(path: Path) -> None:
     fill(path, 50)
     process = run(SLOW, path)
     assert process.stdout is not None and process.stdout.readline() == "half-way\n"
@@ -167,8 +161,7 @@ def test_any_outdated_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_reindex_many_processes_rebuild_and_record_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_reindex_many_processes_rebuild_and_record_at_once(path: Path) -> None:
     fill(path, 50)
     processes = [run(REBUILDER, path) for _ in range(3)] + [run(WRITER, path, own) for own in "ab"]
     for process in processes:

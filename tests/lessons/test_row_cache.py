@@ -65,8 +65,7 @@ def test_listed_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: 
         check(asking)
 
 
-def test_row_cache_what_is_changed_in_place_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_row_cache_what_is_changed_in_place_is_read_again(path: Path) -> None:
     with open_store(path) as asking:
         learn(asking, "yaml")
         asking.query(missing("yaml"))
@@ -88,8 +87,7 @@ def test_row_cache_that_a_lesson_was_used_is_no_change(tmp_path: Path) -> None:
         assert table.read_state(store.store).changes > before
 
 
-def test_listed_after_more_changes_than_are_followed_all_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_listed_after_more_changes_than_are_followed_all_is_read_again(path: Path) -> None:
     with open_store(path) as asking:
         for name in NAMES:
             learn(asking, name)
@@ -105,8 +103,7 @@ def test_listed_after_more_changes_than_are_followed_all_is_read_again(tmp_path:
         check(asking)
 
 
-def test_follow_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_follow_tables_that_are_others_by_their_token_are_read_anew(path: Path) -> None:
     with open_store(path) as asking:
         learn(asking, "yaml")
         answers(asking)
@@ -116,9 +113,8 @@ def test_follow_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Pa
         assert not asking._shelf._read.known
 
 
-def test_known_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_memory_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "MAX_ROWS", 8)
-    path = tmp_path / "lessons.db"
     with open_store(path) as asking:
         for number in range(30):
             learn(asking, f"module_{number}")
@@ -166,8 +162,7 @@ def test_listed_threads_ask_while_others_change(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_listed_a_forked_child_and_its_parent_see_what_the_other_changes(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_listed_a_forked_child_and_its_parent_see_what_the_other_changes(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "yaml")
         answers(store)

@@ -31,10 +31,6 @@ def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_i
     assert keys_of(asked) == ("yaml", "main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
 
 
-def test_keys_of_what_has_no_base_name_is_a_key_as_it_is() -> None:
-    assert keys_of(shape(("path", "/"), ("path", " "))) == ("/",)
-
-
 def test_digest_digests_fit_into_sqlite_and_tell_texts_apart() -> None:
     assert digest(["a", "b"]) != digest(["ab"]) != digest(["b", "a"])
     assert digest(["\ud800"]) >= 0
@@ -64,11 +60,6 @@ def test_refill_a_fix_is_refilled(slot: tuple[str, str], other: tuple[str, str],
     assert refill(fix, shape(slot), shape(other), other[1]) == wanted
 
 
-def test_refill_names_may_change_places() -> None:
-    lesson, asked = shape(("name", "one"), ("name", "two")), shape(("name", "two"), ("name", "three"))
-    assert refill("mv one two", lesson, asked, "") == "mv two three"
-
-
 def test_refill_a_fix_whose_name_has_no_counterpart_is_not_offered() -> None:
     lesson = shape(("name", "yaml"))
     other = b"another."
@@ -76,10 +67,6 @@ def test_refill_a_fix_whose_name_has_no_counterpart_is_not_offered() -> None:
     assert refill("pip install yaml", lesson, shape(("name", "a"), ("name", "b"), signature=other), "") is None
     assert refill("pip install yaml", lesson, shape(("path", "/a"), signature=other), "") is None
     assert refill("start over", lesson, shape(signature=other), "") == "start over"
-
-
-def test_refill_an_address_without_a_port_cannot_fill_a_fix_with_one() -> None:
-    assert refill("open 5432", shape(("address", "db:5432")), shape(("address", "redis")), "") is None
 
 
 def test_refill_a_name_that_stands_in_the_question_stays() -> None:

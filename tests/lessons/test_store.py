@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from coherence.lessons.errors import EmbedderMismatchError, LessonError
-from coherence.lessons.records import Lesson, Origin
+from coherence.lessons.records import Origin
 from coherence.lessons.store import LessonStore
 from coherence.monitor.monitor import Monitor
 from coherence.store.store import EventRow, Store
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
 
 
 def test_query_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
@@ -141,13 +134,6 @@ def test_events_that_were_told_twice_count_once(path: Path) -> None:
         assert kept.origins == (Origin("builder", "tuesday", (1, 9)), origin)
 
 
-def test_lessons_one_success_may_solve_two_errors(path: Path) -> None:
-    with open_store(path) as store:
-        ids = [learn(store, name, "make setup", origin=Origin("a", "s", (9,))) for name in ("y", "z", "y")]
-        assert ids == [1, 2, 1]
-        assert [lesson.count for lesson in store.lessons()] == [1, 1]
-
-
 def test_an_outcome_that_was_told_twice_counts_once(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "y", "pip install y")
@@ -203,19 +189,6 @@ def test_prune_what_was_removed_or_pruned_is_gone_everywhere(path: Path) -> None
         assert learn(store, "mod0", origin=Origin("a", "s", (6,))) > ids[5]
         assert store.stats().outcomes == 0
     assert check_file(path) == 1
-
-
-def test_stats_say_what_is_there(path: Path) -> None:
-    with open_store(path, cap=7) as store:
-        empty = store.stats()
-        assert (empty.lessons, empty.cap, empty.embedder, empty.tier, empty.by_meaning) == (0, 7, None, "flat", True)
-        id = learn(store, "y")
-        store.outcome(id, helped=True)
-        for _ in range(5):
-            store.outcome(id, helped=False)
-        stats = store.stats()
-        assert (stats.lessons, stats.retired, stats.outcomes, stats.helped) == (1, 1, 6, 1)
-        assert (stats.embedder, stats.vectors) == ("hashing-3-5-64-v1", 1)
 
 
 def test_a_closed_store_says_so_whoever_owns_the_file(path: Path) -> None:
@@ -294,11 +267,3 @@ def test_query_the_shipped_model_finds_what_somebody_describes(path: Path) -> No
         assert store.query("the coffee machine in the kitchen is out of milk") == []
     with pytest.raises(EmbedderMismatchError, match="MiniLM"):
         open_store(path)
-
-
-def test_lesson_store_what_is_returned_can_be_sent_on(path: Path) -> None:
-    with open_store(path) as store:
-        learn(store, "pkg_resources", "pip install setuptools")
-        (lesson,) = store.query(missing("pkg_resources"), tool="Bash")
-        assert pickle.loads(pickle.dumps(lesson)) == lesson
-        assert msgspec.json.decode(msgspec.json.encode(lesson), type=Lesson) == lesson

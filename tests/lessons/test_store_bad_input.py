@@ -26,11 +26,6 @@ from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
-
-
 @pytest.mark.parametrize(
     ("field", "value", "error"),
     [
@@ -38,10 +33,7 @@ def path(tmp_path: Path) -> Path:
         ("error_text", "\u200b\ufeff", ValueError),
         ("error_text", b"ValueError: x", TypeError),
         ("fix_text", "\t\u200b", ValueError),
-        ("fix_text", ["pip"], TypeError),
         ("pattern", None, TypeError),
-        ("tool", 1, TypeError),
-        ("ts", "now", TypeError),
         ("ts", NAN, ValueError),
         ("ts", -1e300, ValueError),
         ("origin", "builder", TypeError),
@@ -65,11 +57,8 @@ def test_stats_a_bad_argument_of_record_is_named_and_nothing_is_kept(
     [
         ("text", b"x", TypeError),
         ("k", 0, ValueError),
-        ("k", True, TypeError),
         ("k", 2**60, ValueError),
         ("least", NAN, ValueError),
-        ("least", 1.5, ValueError),
-        ("tool", 3, TypeError),
     ],
 )
 def test_a_bad_argument_of_query_is_named(path: Path, field: str, value: Any, error: type[Exception]) -> None:
@@ -84,12 +73,8 @@ BAD_CALLS: list[tuple[str, Callable[[LessonStore], object], type[Exception]]] = 
     ("origin", lambda store: store.outcome(1, helped=True, origin=b"x"), TypeError),  # type: ignore[arg-type]
     ("origin", lambda store: store.outcome(1, helped=True, origin=""), ValueError),
     ("no lesson 77", lambda store: store.outcome(77, helped=True), LessonError),
-    ("lesson_id", lambda store: store.get(1.0), TypeError),  # type: ignore[arg-type]
-    ("limit", lambda store: store.lessons(limit=-1), ValueError),
-    ("pattern", lambda store: store.lessons(pattern=3), TypeError),  # type: ignore[arg-type]
     ("lesson_ids", lambda store: store.remove([1, "2"]), TypeError),  # type: ignore[list-item]
     ("keep", lambda store: store.prune(keep=-1), ValueError),
-    ("retired", lambda store: store.prune(retired=1), TypeError),  # type: ignore[arg-type]
 ]
 
 
@@ -110,9 +95,7 @@ def test_lesson_store_a_bad_call_is_refused_and_changes_nothing(
     ("options", "error", "message"),
     [
         ({"cap": 0}, ValueError, "cap"),
-        ({"cap": 1.5}, TypeError, "cap"),
         ({"timeout_s": NAN}, ValueError, "timeout_s"),
-        ({"rebuild": "yes"}, TypeError, "rebuild"),
         ({"embedder": HashingEmbedder}, TypeError, "not the class"),
         ({"embedder": "minilm"}, TypeError, "embed"),
     ],

@@ -28,8 +28,7 @@ def test_lessons_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap:
         assert [lesson.id for lesson in store.lessons()] == ids[::-1][:left]  # 250: two leave at once
 
 
-def test_lessons_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_lessons_who_asks_waits_for_no_writer_and_no_use_is_lost(path: Path) -> None:
     with open_store(path, embedder=False) as store, Store(path) as other:
         ids = [learn(store, f"mod{number}") for number in range(130)]
         with other.transaction():
@@ -40,8 +39,7 @@ def test_lessons_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path)
         assert [lesson.id for lesson in store.lessons()] == [ids[1], ids[0], *reversed(ids[2:])]
 
 
-def test_lessons_uses_are_written_now_and_then(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_lessons_uses_are_written_now_and_then(path: Path) -> None:
     with open_store(path, embedder=False) as store:
         ids = [learn(store, f"mod{number}") for number in range(TOUCHED)]
         for number in range(TOUCHED):
@@ -50,8 +48,7 @@ def test_lessons_uses_are_written_now_and_then(tmp_path: Path) -> None:
         assert [lesson.id for lesson in store.lessons()] == ids
 
 
-def test_lessons_what_one_process_asks_for_stays_when_another_makes_room(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_lessons_what_one_process_asks_for_stays_when_another_makes_room(path: Path) -> None:
     with open_store(path, embedder=False) as asking, open_store(path, embedder=False, cap=3) as other:
         ids = [learn(other, f"mod{number}") for number in range(3)]
         for _ in range(TOUCHED):
@@ -60,8 +57,7 @@ def test_lessons_what_one_process_asks_for_stays_when_another_makes_room(tmp_pat
         assert [lesson.id for lesson in asking.lessons()] == [ids[4], ids[3], ids[0]]
 
 
-def test_store_cap_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_store_cap_a_smaller_cap_makes_room_at_the_next_lesson(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}") for number in range(20)]
     with open_store(path, cap=5) as store:
@@ -85,9 +81,8 @@ def test_store_cap_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_ve
         assert near(store) == {second}
 
 
-def test_fetch_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_an_index_that_is_far_behind_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_REMOVALS", 5)
-    path = tmp_path / "lessons.db"
     with open_store(path, cap=4) as store, open_store(path, cap=4) as behind:
         ids = [learn(store, f"mod{number}") for number in range(4)]
         assert near(behind) == set(ids)

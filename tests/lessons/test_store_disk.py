@@ -21,11 +21,6 @@ InChild: TypeAlias = Callable[[Callable[[], object]], str]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits and users")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
-
-
 def test_query_a_full_disk_keeps_what_was_there_and_the_next_lesson(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}") for number in range(30)]

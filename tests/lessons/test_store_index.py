@@ -39,11 +39,6 @@ class Counting(HashingEmbedder):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "lessons.db"
-
-
-@pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an index have a file from 6 lessons on, written after every 3 new ones."""
     monkeypatch.setattr(searching, "MAX_EXACT", 5)
@@ -250,15 +245,6 @@ def test_store_index_one_name_with_another_length_is_another_model(path: Path) -
     with pytest.raises(EmbedderMismatchError, match=r"64 dimensions.*32 dimensions"):
         open_store(path, embedder=other)
     with open_store(path, embedder=other, rebuild=True) as store:
-        assert near(store) == ids
-
-
-def test_store_index_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
-    with open_store(path, embedder=False) as store:
-        ids = {learn(store, f"mod{number}") for number in range(70)}
-    with open_store(path) as store:
-        assert near(store) == set()
-    with open_store(path, rebuild=True) as store:
         assert near(store) == ids
 
 

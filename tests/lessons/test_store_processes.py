@@ -55,8 +55,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.slow
-def test_four_processes_record_100_lessons_each_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_four_processes_record_100_lessons_each_at_once(path: Path) -> None:
     with open_store(path) as store:  # open all the time
         assert near(store) == set()
         for process in [run(WRITER, path, f"own{number}", 100) for number in range(4)]:
@@ -71,8 +70,7 @@ def test_four_processes_record_100_lessons_each_at_once(tmp_path: Path) -> None:
     assert check_file(path) == 405
 
 
-def test_store_processes_what_others_add_and_remove_is_seen_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_store_processes_what_others_add_and_remove_is_seen_at_once(path: Path) -> None:
     with open_store(path) as store:
         own = learn(store, "own")
         assert near(store) == {own}
@@ -130,8 +128,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
 
 
 @pytest.mark.slow
-def test_stats_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "lessons.db"
+def test_stats_processes_save_one_index_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
         finish(process)
     assert Path(f"{path}.lessons", "index").exists()
@@ -157,8 +154,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=60) as store:
 
 @posix
 @pytest.mark.slow
-def test_record_fifty_kills_lose_no_lesson_that_was_acknowledged(tmp_path: Path) -> None:
-    path = tmp_path / "lessons.db"
+def test_record_fifty_kills_lose_no_lesson_that_was_acknowledged(path: Path) -> None:
     dice = random.Random(5)
     acknowledged = 0
     for _ in range(50):
@@ -197,10 +193,9 @@ LessonStore(sys.argv[1], embedder=Slow(32), rebuild=True, timeout_s=100)
 
 
 @posix
-def test_a_rebuild_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_rebuild_that_was_killed_is_gone_on_with(path: Path) -> None:
     from coherence.providers import HashingEmbedder
 
-    path = tmp_path / "lessons.db"
     with open_store(path) as store:
         ids = {learn(store, f"mod{number}") for number in range(150)}
     process = run(REBUILDER, path)
@@ -219,8 +214,7 @@ def test_a_rebuild_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
 
 
 @posix
-def test_store_processes_parent_and_child_go_on_after_a_fork(tmp_path: Path, in_child: InChild) -> None:
-    path = tmp_path / "lessons.db"
+def test_store_processes_parent_and_child_go_on_after_a_fork(path: Path, in_child: InChild) -> None:
     with open_store(path) as store:
         first = learn(store, "first")
         assert near(store) == {first}

@@ -21,14 +21,6 @@ def test_troubles_a_command_between_failure_and_success_is_the_fix_and_stands_al
     assert story.troubles.open == []
 
 
-def test_troubles_several_changes_stand_in_order() -> None:
-    story = Story().failed("python app.py").edited("app.py", "import yml", "import yaml").ran("pip install pyyaml")
-    assert story.ran("python app.py").fixes == [
-        "edited app.py: `import yml` -> `import yaml`; ran `pip install pyyaml`"
-    ]
-    assert story.solved[0].seqs == (2, 4, 6, 8)
-
-
 @pytest.mark.parametrize(
     ("failing", "passing"),
     [
@@ -118,11 +110,6 @@ def test_troubles_the_changes_since_the_last_failure_are_preferred() -> None:
     assert story.solved[0].seqs == (2, 8, 10)
 
 
-def test_troubles_if_there_are_none_all_changes_count() -> None:
-    story = Story().failed("python app.py").ran("docker start db").failed("python app.py").ran("python app.py")
-    assert story.fixes == ["docker start db"]
-
-
 def test_troubles_a_nested_trouble_has_its_own_fix_and_is_a_step_of_the_outer() -> None:
     story = Story().failed("python app.py").failed("pip install pyyaml", "ERROR: externally-managed-environment")
     story.ran("python -m venv .venv").ran("source .venv/bin/activate").ran("pip install pyyaml")
@@ -142,18 +129,6 @@ def test_troubles_an_error_that_changed_leaves_the_older_the_changes_up_to_there
     ]
 
 
-def test_troubles_one_missing_module_after_another_has_each_its_own_fix() -> None:
-    story = Story().failed("python app.py").ran("pip install pyyaml")
-    story.failed("python app.py", YAML.replace("yaml", "requests")).ran("pip install requests").ran("python app.py")
-    assert story.fixes == ["pip install pyyaml", "pip install requests"]
-    assert [lesson.seqs for lesson in story.solved] == [(2, 4, 10), (6, 8, 10)]
-
-
-def test_troubles_an_error_that_changed_by_itself_is_forgotten() -> None:
-    story = Story().failed("python app.py").failed("python app.py", TYPE).edited("a.py", "1", "2").ran("python app.py")
-    assert [lesson.pattern for lesson in story.solved] == ["TypeError"]
-
-
 def test_troubles_of_many_changes_the_last_five_stay() -> None:
     story = Story().failed("python app.py")
     for number in range(8):
@@ -161,11 +136,6 @@ def test_troubles_of_many_changes_the_last_five_stay() -> None:
     [fix] = story.ran("python app.py").fixes
     assert fix == "; ".join(f"edited app.py: `old{n}` -> `new{n}`" for n in range(3, 8))
     assert story.solved[0].seqs == (2, 10, 12, 14, 16, 18, 20)
-
-
-def test_troubles_a_change_that_is_made_again_counts_once() -> None:
-    story = Story().failed("python app.py").ran("docker start db").edited("a.py", "1", "2").ran("docker start db")
-    assert story.ran("python app.py").fixes == ["edited a.py: `1` -> `2`; ran `docker start db`"]
 
 
 @pytest.mark.parametrize(

@@ -161,14 +161,6 @@ def test_render_html_the_numbers_and_the_words_of_every_step_are_there_for_the_h
     assert "is farthest from every goal" in text
 
 
-def test_render_html_the_evidence_shows_the_step_it_points_at() -> None:
-    page = render_html([RUN])
-    lowest = RUN.lowest
-    assert lowest is not None
-    assert f'id="run-1-step-{lowest.tick_seq}"' in page
-    assert f"After step {lowest.tick_seq}: index {lowest.coherence_index:.2f}" in "".join(parsed(page).text)
-
-
 def view(page: str, step: int) -> str:
     """Return the view of a step of the first run, as its text."""
     found = re.search(rf'<article class="at" id="run-1-at-{step}">.*?</article>', page, re.DOTALL)
@@ -198,11 +190,6 @@ def test_render_html_a_step_is_shown_with_what_was_said_done_and_spent_and_its_l
     assert shares == sorted(shares, reverse=True) and 90 <= sum(shares) <= 102
 
 
-def test_render_html_a_step_without_a_record_of_what_it_took_says_so() -> None:
-    assert "latency, tokens in, tokens out, cost: not recorded" in view(render_html([RUN]), 1)
-    assert "nothing was measured yet" in view(render_html([RUN]), 0)
-
-
 def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -> None:
     words = "".join(f"word{n} " for n in range(1_000))
     steps = [Step(role="user", content="Book a flight to Oslo")]
@@ -217,39 +204,6 @@ def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -
     # 51 steps share 40,000 characters: 784 of a step's one text, 392 of each of its two, are shown
     assert f"{len(words) - 784:,} more characters are not shown" in view(page, 2)
     assert view(page, 1).count(f"{len(words) + 2 - 392:,} more characters are not shown") == 1
-
-
-def test_render_html_a_terminal_s_colours_leave_no_trace() -> None:
-    page = render_html([scored("\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[m")])
-    assert "red and green" in view(page, 1)
-
-
-def test_render_html_each_strip_row_and_step_of_the_table_leads_to_its_view() -> None:
-    page = render_html([RUN, scored("a", "b", name="other")])
-    places = {attributes["id"] for _, attributes in parsed(page).tags if "id" in attributes}
-    strips = [a for tag, a in parsed(page).tags if tag == "svg" and a.get("class") == "strip"]
-    assert [a["data-run"] for a in strips] == ["run-1", "run-2"]
-    cells = [a["data-step"] for tag, a in parsed(page).tags if tag == "rect" and "data-step" in a]
-    assert cells == ["0", "1", "2", "3", "0", "1", "2"]
-    for number, run in enumerate((4, 3), 1):
-        for step in range(run):
-            assert f"run-{number}-at-{step}" in places
-            assert f'<a href="#run-{number}-at-{step}">{step}</a></th>' in page
-
-
-def test_render_html_the_charts_and_what_the_metrics_point_at_name_the_same_metric() -> None:
-    page = render_html([RUN])
-    charts = dict(re.findall(r'data-name="(\w+)" data-metric="(\d+)"', page))
-    points = {name: at for at, name in re.findall(r'<li data-metric="(\d+)"><b>(\w+)</b>', page)}
-    assert points and points.items() <= charts.items()
-
-
-def test_render_html_what_a_metric_points_at_is_told_after_a_colon_unless_it_says_it_of_the_text() -> None:
-    failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 3
-    steps = (Step(role="user", content="Find out why"), *failed)
-    text = view(render_html([score_transcript(Transcript(id="r", steps=steps), embedder=HashingEmbedder(32))]), 3)
-    assert "failure_streak: steps 1 and 2 and 3: the newest calls failed one after the other" in text
-    assert re.search(r"goal_drift: step \d is farthest from every goal", text)
 
 
 def test_render_html_runs_are_filtered_by_what_differs_between_them() -> None:

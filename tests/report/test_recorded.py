@@ -92,15 +92,6 @@ def test_read_recorded_a_run_that_was_scored_has_no_times_of_its_own(tmp_path: P
     assert {step.ts for step in run.steps} == {None}
 
 
-def test_read_recorded_the_report_shows_what_each_step_took(tmp_path: Path) -> None:
-    record(tmp_path / "s.db")
-    arguments = ["score", str(tmp_path / "s.db"), "--embedder", "hashing", "--html", str(tmp_path / "s.html")]
-    assert CliRunner().invoke(main, arguments).exit_code == 0
-    page = (tmp_path / "s.html").read_text(encoding="utf-8")
-    assert "<span>latency <b>2.5 s</b></span>" in page
-    assert "<span>tokens in <b>150</b></span><span>tokens out <b>10</b></span>" in page
-
-
 def test_read_recorded_what_the_host_says_before_the_first_step_is_the_system_text(tmp_path: Path) -> None:
     with Monitor(store=tmp_path / "s.db", goal="Refund order 7.", embedder=False) as m:
         m.message("system", "You serve a shop.")

@@ -31,13 +31,6 @@ def test_scored_run_there_is_one_reading_a_step_numbered_like_the_step() -> None
     assert all(not reading.errors for reading in run.readings)
 
 
-def test_measured_a_step_without_anything_to_measure_has_no_band() -> None:
-    run = scored()
-    assert run.bands[0] == "unknown"
-    assert [reading.tick_seq for reading in run.measured] == [1, 2, 3, 4]
-    assert run.last is run.readings[-1]
-
-
 def test_the_lowest_reading_is_sought_among_those_that_know_equally_much() -> None:
     run = scored()
     assert run.readings[0].coherence_index is None
@@ -74,12 +67,6 @@ def test_why_says_what_the_hardest_pulling_sign_means() -> None:
     assert run.why(run.readings[-1]).startswith("the newest calls failed: ")
 
 
-def test_the_evidence_follows_the_moving_window() -> None:
-    run = scored(window=2)
-    assert run.context_steps[4] == (3, 4)
-    assert run.evidence_steps(run.readings[4], run.readings[4].evidence["goal_drift"]) == [3]
-
-
 def test_latency_s_is_what_was_recorded_or_the_time_since_the_step_before() -> None:
     steps = (
         Step(role="user", content="Go", ts=10.0),
@@ -95,11 +82,6 @@ def test_latency_s_is_what_was_recorded_or_the_time_since_the_step_before() -> N
     run = ScoredRun(transcript=Transcript(id="r", steps=steps), readings=(), context_steps=())
     # results of one message are told since that message; nobody waits for a user
     assert [run.latency_s(at) for at in range(9)] == [None, 2.0, 1.0, 3.0, 0.5, None, None, None, None]
-
-
-def test_a_run_that_cannot_be_measured_has_no_lowest() -> None:
-    run = scored(Transcript(id="r", steps=(Step(role="user", content="hello"),)))
-    assert (run.last, run.lowest, run.bands) == (None, None, ["unknown"])
 
 
 def test_further_metrics_may_be_named_and_count_in_the_index() -> None:
@@ -133,10 +115,6 @@ def test_score_transcript_what_the_system_text_forbids_is_found() -> None:
     assert "broken_constraint" in [found.rule for found in run.decisions[0].findings if found.active]
     silent = scored(msgspec.structs.replace(POLICY, system=""))
     assert "broken_constraint" not in [found.rule for found in silent.decisions[0].findings if found.active]
-
-
-def test_record_steps_the_system_text_is_no_context() -> None:
-    assert scored(POLICY).context_steps == ((0,), (0, 1))
 
 
 def test_without_secrets_the_system_text_has_none() -> None:

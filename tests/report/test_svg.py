@@ -9,7 +9,7 @@ import pytest
 from coherence.core.readings import Band
 from coherence.providers import HashingEmbedder, Step, Transcript
 from coherence.report.score import score_transcript
-from coherence.report.svg import axis, bar, chart, strip
+from coherence.report.svg import axis, chart, strip
 
 
 def line(drawing: str) -> str:
@@ -37,20 +37,11 @@ def test_chart_the_background_shows_the_bands_in_stretches() -> None:
     assert re.findall(r">([A-Z])</text>", drawing) == ["G", "R"]
 
 
-def test_chart_points_are_left_out_of_long_charts() -> None:
-    assert 'class="p' in chart([0.5] * 150)
-    assert 'class="p' not in chart([0.5] * 151)
-
-
 @pytest.mark.parametrize(("count", "ticks"), [(1, [0]), (8, list(range(8))), (9, [0, 2, 4, 6, 8]), (1000, None)])
 def test_the_axis_has_a_few_round_numbers(count: int, ticks: list[int] | None) -> None:
     shown = [int(number) for number in re.findall(r">(\d+)</text>", axis(count))]
     assert len(shown) <= 8
     assert ticks is None or shown == ticks
-
-
-def test_svg_a_bar_fills_its_share() -> None:
-    assert 'width="25"' in bar(0.25)
 
 
 def test_a_strip_has_a_cell_a_step_and_merges_when_there_are_many() -> None:

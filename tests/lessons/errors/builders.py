@@ -58,7 +58,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 def answers(lesson: Lesson, occurrence: Occurrence) -> bool:
-    """Whether a lesson is the right answer: same family, and the same value of every key that the text names."""
+    """Return whether a lesson is the right answer: same family, and the same value of every key that the text names."""
     return lesson.family == occurrence.family and occurrence.key.items() <= lesson.key.items()
 
 
@@ -155,7 +155,7 @@ def sibling(family: Family, rng: Random) -> Occurrence | None:
 
 
 def description(lesson: Lesson, rng: Random) -> Occurrence:
-    """What a human says about the error. Its `key` has only the values that the words name, often none."""
+    """Return words of a human about the error. Its `key` has only the values that the words name, often none."""
     template = rng.choice(lesson.origin.descriptions)
     named = {found["name"] for found in slots(template)}
     made = _occurrence(template, lesson.origin, lesson.key, rng)

@@ -42,7 +42,7 @@ def slots(template: str) -> Iterator[re.Match[str]]:
 
 
 def problems(family: Family) -> list[str]:
-    """What is wrong with a family, in words; empty if it can be rendered."""
+    """Return the faults of a family in words; empty if it can be rendered."""
     wrong = []
     templates = [*family.errors, family.long, family.fix, *family.fixes.values(), *family.descriptions]
     for template in templates:

@@ -1,4 +1,4 @@
-"""What changes at every occurrence of an error: paths, lines, ids, times, names. One value a name within one text."""
+"""Paths, lines, ids, times and names that change at every occurrence of an error; one value a name within one text."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from lessons.errors import builders as making
-from lessons.errors.families import SLOT, Family, load_families, problems, slots
+from lessons.errors.families import SLOT, Family, load_families, slots
 
 HERE = Path(__file__).parent
 DEV, HELD_OUT, NEVER_SEEN = (HERE / f"families_{name}.jsonl" for name in ("dev", "held_out", "never_seen"))
@@ -103,71 +103,3 @@ def test_builders_a_sibling_has_no_lesson() -> None:
         sibling = making.sibling(family, Random(2))
         assert (sibling is None) == (not family.key)
         assert sibling is None or not any(making.answers(lesson, sibling) for lesson in lessons)
-
-
-def test_builders_a_description_asks_only_for_what_it_names() -> None:
-    family = Family(
-        "f", "python", "Bash", ["no {a}"], "", fix="fix", key=["a"], pools={"a": ["x", "y"]}, descriptions=["d"]
-    )
-    lesson = making.make_set([family])[0]
-    assert making.description(lesson, Random(0)).key == {}
-    naming = Family(
-        "f", "python", "Bash", ["no {a}"], "", fix="fix", key=["a"], pools={"a": ["x", "y"]}, descriptions=["{a}"]
-    )
-    lesson = making.make_set([naming])[0]
-    assert making.description(lesson, Random(0)).key == lesson.key
-
-
-def test_builders_one_slot_has_one_value_in_a_text_and_a_numbered_one_another() -> None:
-    family = Family("f", "python", "Bash", ["{uuid}|{uuid}|{uuid2}|{{n}}"], "")
-    first, second, other, literal = making.render(family.errors[0], family, {}, Random(0)).split("|")
-    assert first == second != other
-    assert literal == "{n}"
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"errors": ["a { b {a}"]}, "single brace"),
-        ({"errors": ["no {b} but {a}"]}, "no pool for {b}"),
-        ({"errors": ["{a} {frames:cobol}"]}, "no frames"),
-        ({"errors": ["without"]}, "key a is missing"),
-        ({"pools": {"a": ["x", "x"]}}, "twice"),
-        ({"pools": {}}, "no pool for the key a"),
-        ({"fix": "", "fixes": {"z": "do"}}, "fixes must name"),
-    ],
-)
-def test_builders_what_cannot_be_rendered_is_named(change: dict[str, object], problem: str) -> None:
-    good: dict[str, object] = {"family": "f", "language": "go", "tool": "Bash", "errors": ["{a}"], "source": "s"}
-    good |= {"key": ["a"], "pools": {"a": ["x", "y"]}, "fix": "do {a}"}
-    assert problems(Family(**good)) == []  # type: ignore[arg-type]
-    assert any(problem in found for found in problems(Family(**(good | change))))  # type: ignore[arg-type]
-
-
-def test_builders_a_bad_line_is_named(tmp_path: Path) -> None:
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"family": "f", "language": "go", "tool": "t", "errors": ["}"], "source": "s"}\n')
-    with pytest.raises(ValueError, match=r"bad\.jsonl:1: f: single brace"):
-        load_families(bad)
-    bad.write_text('{"family": "f"}\n')
-    with pytest.raises(ValueError, match=r"bad\.jsonl:1: .*missing required field"):
-        load_families(bad)
-
-
-def test_builders_never_seen_takes_families_in_turns() -> None:
-    families = load_families(DEV)
-    made = making.never_seen(families, len(families) + 2, seed=1)
-    assert [one.family for one in made[:3]] == [family.family for family in families[:3]]
-    assert made[len(families)].family == families[0].family
-    assert made == making.never_seen(families, len(families) + 2, seed=1)
-    assert making.never_seen([], 3, seed=1) == []
-
-
-def test_builders_distractors_are_many_and_diverse() -> None:
-    made = making.distractors(2000, seed=1)
-    assert made == making.distractors(2000, seed=1)
-    assert len({one.error_text for one in made}) == 2000
-    assert len({one.fix_text for one in made}) > 1800
-    assert made[:5] != making.distractors(5, seed=2)
-    words = Counter(word for one in made for word in set(one.error_text.split()))
-    assert sum(count == 1 for count in words.values()) > 2000  # each has a word of its own
