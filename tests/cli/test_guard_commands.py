@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.refusals import complaint
 from click.testing import CliRunner, Result
 from guard.helpers import BOUNDS, Boom, Memory, Proposes
 
+from cli.refusals import complaint
 from coherence.cli.main import main
 from coherence.guard import Guard
 from coherence.guard.bounds import Bounds

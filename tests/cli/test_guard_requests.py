@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
+from cli.refusals import complaint
 from coherence.cli.main import main
 
 ADAPTER = """

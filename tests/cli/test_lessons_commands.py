@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.refusals import complaint
 from click.testing import CliRunner, Result
 
+from cli.refusals import complaint
 from coherence.cli.main import main
 from coherence.lessons import LessonStore, Origin
 from coherence.providers import HashingEmbedder
