@@ -78,7 +78,7 @@ def disabled() -> bool:
 
 
 class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Formula that turns signals into one pressure and a mode; see ``docs/explanation/pressure.md``.
+    """Formula that turns signals into one pressure and a mode.
 
     The defaults react to failures within a few calls. :meth:`classic` has the constants of ``soma-ai`` 2026.4.30.
     """
@@ -291,7 +291,7 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     most: Literal["continue", "guide", "warn", "block"] = "block"
     """Strongest decision that the rule may ask for. With ``continue`` its finding is reported and has no effect."""
     release: float = 0.1
-    """Hysteresis: an active rule stays active until its score is this share below the threshold, in [0, 1]."""
+    """An active rule stays active until its score is this share below the threshold, in [0, 1]."""
     dwell: int = 1
     """Smallest number of steps (results and messages) for which the rule stays active while it applies."""
 

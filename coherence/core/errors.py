@@ -1,15 +1,4 @@
-"""Every exception this package raises on purpose.
-
-::
-
-    CoherenceError
-    ├── TranscriptError      a transcript file cannot be read: path, line, reason
-    ├── VectorError          an embedder returned something that is not one usable vector
-    ├── JudgeError           a judge could not be asked, or answered with no probability
-    ├── PluginError          a plug-in name is unknown, taken, or its package fails to load
-    ├── NotRequestedError    a metric reads a source that it did not declare in ``needs``
-    ├── UnknownSourceError   a metric reads a source that failed at this tick
-    └── MissingExtraError    an optional dependency is not installed (also an ImportError)
+"""Base of all exceptions of this package, and those that several rooms raise.
 
 Wrong arguments raise plain ``ValueError`` or ``TypeError`` that name the argument. While measuring, nothing is raised
 into the host: failures are entries in ``Reading.errors``.

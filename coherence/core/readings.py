@@ -274,7 +274,7 @@ class MetricInput:
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Result of one tick: the measurement, and the index and band made of it. Immutable.
 
-    A green band is not a proof that the agent is right; see ``docs/explanation/limits.md``.
+    A green band is not a proof that the agent is right.
     """
 
     tick_seq: int
