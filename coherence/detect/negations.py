@@ -246,7 +246,9 @@ def _nothing_of(words: Sequence[str], acts: tuple[str, ...]) -> Iterator[Prohibi
         objects, forms = objects_of(piece, (act,) if act else ()), forms_of(piece)
         if end < len(words) and forms:
             yield Prohibition(acts, objects, "", forms=forms)
-        elif act and act not in ("log", "change", "remove"):
+        elif act == "change":
+            yield Prohibition(("change", "remove"), objects, "")  # "no code changes" allows a new file
+        elif act and act not in ("log", "remove"):
             yield Prohibition((act,), objects if act not in ALONE or len(objects) == 1 else (), "")
         elif objects or forms:
             yield Prohibition(acts, objects, "", forms=forms)

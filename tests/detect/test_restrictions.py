@@ -178,6 +178,11 @@ def test_prohibitions_in_many_wordings(goal: str, broken: Deed, kept: Deed) -> N
         assert (detector.data.newest is not None) == breaks, (deed, detector.data.standing)
 
 
+def test_prohibitions_no_changes_of_a_thing_forbid_its_change_and_not_its_kind() -> None:
+    (found,) = prohibitions("We are planning. No code changes. Start with questions.")
+    assert found.acts == ("change", "remove") and found.forms == ()
+
+
 def test_prohibitions_to_stop_a_thing_forbids_nothing() -> None:
     assert list(prohibitions("Shut down cleanly. Stop the watcher.")) == []
 
