@@ -42,14 +42,18 @@ def held(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def patterns() -> dict[str, Any]:
-    """Return each pattern by the first module and name that have it."""
+    """Return each pattern by the first of the names that it has."""
     found: dict[int, tuple[str, Any]] = {}
     for path in MODULES:
         for name, value in vars(import_module(path)).items():
             for label, pattern in held(f"{path.rpartition('.')[2]}.{name}", value) if name[:2] != "__" else ():
-                found.setdefault(id(pattern), (label, pattern))
+                found[id(pattern)] = min(found.get(id(pattern), (label, pattern)), (label, pattern), key=_label)
     made = held("own_work", (own_work._tables(), own_work._gates()))
-    return dict([*found.values(), *made])
+    return dict(sorted([*found.values(), *made], key=_label))  # each worker of a run must collect the same order
+
+
+def _label(named: tuple[str, Any]) -> str:
+    return named[0]
 
 
 PATTERNS = patterns()
