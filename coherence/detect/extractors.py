@@ -100,7 +100,7 @@ _PATH_FORMS = (
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
 _PATH = twin_regex(
-    r"(?:[^\s\x1c-\x1f/\\.]*+\.?[\s\x1c-\x1f]++)*+"
+    r"(?:[^\s\x1c-\x1f/\\.]{0,60}+\.?[\s\x1c-\x1f]++)*+"
     rf"(?:(?P<found>{_PATH_FORMS})|[\w/.@-]++|[^\w.+@~/-]++|[+~]|\Z)"
 )
 """A match skips words that have no sign of a path (at most a full stop behind), and finds one in the next, or none."""
