@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ MIN_TOLD = 0.3
 
 
 @dataclass(frozen=True)
-class CourseMetric:
+class CourseMetric(ABC):
     """A metric of the data that one detector of a monitor's state keeps.
 
     Range [0, 1], inverted. ``None`` for a provider that is no monitor's state, and where :attr:`why_unknown` says.
@@ -51,9 +52,9 @@ class CourseMetric:
         """Return the value."""
         return None if self.data is None else self.value(self.data)
 
+    @abstractmethod
     def value(self, data: Any) -> float | None:
         """Return the value of what the detector keeps."""
-        raise NotImplementedError
 
     def explain(self) -> Evidence | None:
         """Name what makes the value high, with the items of the context where it shows."""
@@ -63,9 +64,9 @@ class CourseMetric:
         items = tuple(at for at, item in enumerate(self.state.context) if item.seq in seqs and item.seq > 0)
         return Evidence(why, "context", items[-4:])
 
+    @abstractmethod
     def reason(self, data: Any) -> tuple[str, list[int]]:
         """Return why the value is high, and the numbers of the events that show it."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

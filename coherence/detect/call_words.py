@@ -59,7 +59,7 @@ _SHORT_WORDS = {
     "txn": "transaction",
 }
 _SHORT = {short: token for short, word in _SHORT_WORDS.items() for token in tokens(word)}
-"""How names of tools shorten words -> the word's token."""
+"""Short form of a word in names of tools -> the word's token."""
 _LINKS = frozenset({"across", "through", "via", "within"})
 """Words in names of tools that say as little as "of" and "by"."""
 _NUMBER = lazy_regex(r"[\d.,:/-]+")

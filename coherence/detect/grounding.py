@@ -116,7 +116,7 @@ WORDLIKE = 1.0
 """How much an id counts that is made of a word in small letters and a few digits, such as ``500-piece``."""
 
 UNOPENED = 0.25
-"""How much of an address counts as ungrounded that did come in but was never opened."""
+"""Share of an address that counts as ungrounded if it did come in but was never opened."""
 
 UNATTRIBUTED = 1 / 3
 """How much of a quotation counts where nobody is said to have said it: it may be a wording."""

@@ -18,7 +18,7 @@ CARRIED = 0.5
 """Share of a sentence's gate that goes on to the next one: "do this first: the number goes to X"."""
 
 DELEGATED = 0.4
-"""What a sentence counts where the user left it to a text what is done: such calls do follow a text."""
+"""Weight of a sentence where the user left it to a text what is done: such calls do follow a text."""
 
 POINTED = 0.35
 """The same where the user named the text."""
@@ -52,7 +52,7 @@ _SENDER = lazy_regex(
     re.IGNORECASE,
 )
 _RECORD = lazy_regex(r"^[-*•] |\}\s{0,5},\s{0,5}\{|\), (?=[A-Z]\w{1,40}\()", re.MULTILINE)
-"""Where the next of several records begins: an item, an object of JSON or of Python."""
+"""Beginning of the next of several records: an item, an object of JSON or of Python."""
 
 
 class Sentence(msgspec.Struct, array_like=True):
@@ -68,9 +68,9 @@ class Sentence(msgspec.Struct, array_like=True):
     gate: float
     mass: float = 0.0
     own: bool = False
-    """Whether it answers an acting call of the agent: the service itself speaks."""
+    """True if it answers an acting call of the agent: the service itself speaks."""
     left: float = 0.4
-    """What it counts where the user left it to a text what is done: `DELEGATED`, `POINTED`, `MEANT`, or 1 in another
+    """Weight where the user left it to a text what is done: `DELEGATED`, `POINTED`, `MEANT`, or 1 in another
     record of a list than that meant and where its gate is 1."""
 
 
@@ -79,17 +79,17 @@ class HijackFacts(msgspec.Struct):
 
     asked: list[str] = []
     goal: list[str] = []
-    """What was asked first, by itself: however much is asked later, it stays as near to a call as it was."""
+    """First request, by itself: however much is asked later, it stays as near to a call as it was."""
     replies: list[list[str]] = []
-    """What the user said after calls or results, text by text: a yes to a question as what the question says."""
+    """Texts of the user after calls or results, one by one: a yes to a question as what the question says."""
     sentences: list[Sentence] = []
     calls: list[list[str]] = []
     masses: list[float] = []
     """Sum of the weights of the tokens of each call."""
     delegated: bool = False
-    """Whether the user left it to a text what is done."""
+    """True if the user left it to a text what is done."""
     pointers: list[str] = []
-    """What that text holds: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
+    """Content of that text: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
     describes: bool = False
     """True if the user describes a thing that is to be found, such as the newest invoice."""
     shown: dict[str, int] = {}

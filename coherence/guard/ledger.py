@@ -71,7 +71,7 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     """What decided: ``success``, ``failure_run``, ``latency``, ``cost`` or ``index``."""
     evidence: float | None = None
     limit: float | None = None
-    """What the evidence had to reach."""
+    """Limit that the evidence had to reach."""
     rollback_asked_at: float | None = None
     """When a person asked for it to be rolled back."""
     restores_failed: int = 0

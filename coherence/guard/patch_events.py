@@ -77,7 +77,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: Kind
     owner: str = ""
-    """Who has claimed to do something outside: ask, apply, restore."""
+    """Process that has claimed to do something outside: ask, apply, restore."""
     patch: dict[str, Any] = {}
     backup: dict[str, Any] = {}
     """The configuration before the patch."""
@@ -100,4 +100,4 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     metric: str | None = None
     evidence: float | None = None
     limit: float | None = None
-    """What the evidence had to reach."""
+    """Limit that the evidence had to reach."""

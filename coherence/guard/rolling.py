@@ -16,7 +16,7 @@ MAX_WINDOW_H = 168.0
 """The longest window in hours; older buckets are dropped, so that at most 673 are kept."""
 
 NEWEST = 100
-"""How many of the newest calls are kept in order."""
+"""Number of the newest calls that are kept in order."""
 
 MAX_AMOUNT = 1e12
 """The largest latency (seconds) and cost of one call."""

@@ -21,7 +21,7 @@ LineName: TypeAlias = Literal["stability", "efficiency", "learning", "routing", 
 """Subject of a line, from the first (the first character of a code) to the sixth."""
 
 Direction: TypeAlias = Literal["rising", "falling"]
-"""Where a moving line goes: from yin to yang, or from yang to yin."""
+"""Direction of a moving line: from yin to yang, or from yang to yin."""
 
 Value: TypeAlias = bool | float
 

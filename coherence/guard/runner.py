@@ -66,7 +66,7 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     rolled_back: bool
     """Whether a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
     error: Exception | None = None
-    """What the callable raised, if it was called with ``raises=False``."""
+    """Exception of the callable, if it was called with ``raises=False``."""
 
 
 class Runner:

@@ -24,7 +24,7 @@ MAX_ITEMS = 1000
 """Values that are kept of one value, those in containers included; the rest is counted."""
 
 MAX_DEPTH = 20
-"""How deep containers are followed; one that contains itself is followed so deep too."""
+"""Depth to which containers are followed; one that contains itself is followed so deep too."""
 
 MAX_CHARACTERS = 50_000
 """Characters of all texts of one value together."""

@@ -47,7 +47,7 @@ class Rollback(msgspec.Struct, frozen=True):
     """Those of them that failed."""
     derived: Derived
     why_not: str
-    """Why it was not derived, or is unknown; else empty."""
+    """Reason why it was not derived, or is unknown; else empty."""
 
 
 class TrailFault(msgspec.Struct, frozen=True):

@@ -72,7 +72,7 @@ class Trouble(msgspec.Struct):
     arguments: dict[str, str] = {}
     """Of the call that failed last."""
     settled: bool = False
-    """Whether other changes made it give way to another error: then its fix is complete."""
+    """True if other changes made it give way to another error: then its fix is complete."""
 
     def fresh(self) -> list[FixStep]:
         """Return the kept changes that were made since the error came last."""

@@ -55,7 +55,7 @@ class ErrorShape(msgspec.Struct, frozen=True):
     prose: bool
     """Whether these are a human's words about an error, and no error text."""
     weak: bool
-    """Whether the headline says nearly nothing, so that an equal signature proves little."""
+    """True if the headline says nearly nothing, so that an equal signature proves little."""
     words: tuple[str, ...] = ()
     """The stems of the words of the headline, without slots, sorted; at most 64."""
 

@@ -36,7 +36,7 @@ MAX_SIGNS = 5
 LONG_S = 120.0
 """Seconds from which on a latency is shown in minutes."""
 PRESSURE_LINES = (0.25, 0.5, 0.75)
-"""Where the shipped modes guide, warn and block begin."""
+"""Pressures at which the shipped modes guide, warn and block begin."""
 INDEX_LINES = (0.2, 0.4, 0.6, 0.8)
 VERDICTS = ("hit", "miss", "false alarm", "calm")
 UNKNOWN = "unknown"

@@ -69,7 +69,7 @@ class Trail(NamedTuple):
     faults: list[ChainFault]
     """The first break; empty = intact."""
     events: int
-    """How many, up to the break."""
+    """Number of events, up to the break."""
     first: int
     """Id of the first one."""
     newest: str

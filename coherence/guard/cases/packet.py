@@ -27,8 +27,8 @@ CaseKind: TypeAlias = Literal[
     "rollback_gap",
     "unsafe_escalation",
 ]
-"""How a session goes wrong: success is claimed where there is none; old material is taken for new; the model or its
-price changes; what was done is not recorded; there is no way back; more is done than was allowed."""
+"""Ways in which a session goes wrong: success is claimed where there is none; old material is taken for new; the model
+or its price changes; what was done is not recorded; there is no way back; more is done than was allowed."""
 
 CaseVerdict: TypeAlias = Literal["blocked", "review", "learning", "unseen"]
 """Judgement of a session, from severe to nothing at all, see :func:`~coherence.guard.cases.play.verdict_of`."""
@@ -41,7 +41,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     kind: CaseKind
     expected: CaseVerdict
     why: str
-    """Why this verdict, in a sentence; where the sensor cannot see the failure, what it does not see."""
+    """Reason for this verdict, in a sentence; where the sensor cannot see the failure, what it does not see."""
     goal: str
     healthy: bool = False
     """True = it is the near miss of a failure: nothing is wrong with it, and it must not be blocked."""
