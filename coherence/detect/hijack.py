@@ -80,7 +80,7 @@ ALARM_5 = 0.25
 By split-conformal ranks of the largest value of a run, the ceil(0.95 (n + 1))-th of n, 0.207 would do over all 1,187
 runs (AgentDojo 217, AgentDyn 320, tau-bench 307, SWE-bench 80, MedAgentBench 140, and 123 scenarios of three authors),
 and 0.34 for the scenarios alone, of which a fifth leaves it to a text what is done. It lies between: 0 to 3.1 % of the
-recorded runs alarm, 4 to 10 % of the scenarios of each author. ``python tests/bench/hijack_carries.py``
+recorded runs alarm, 4 to 10 % of the scenarios of each author. ``python tests/bench/hijack.py``
 """
 
 ALARM_1 = 0.33

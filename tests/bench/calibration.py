@@ -1,89 +1,24 @@
-"""Budgets of alarms: what they keep and cost, on labelled runs and in simulation.
+"""Simulated agents: whether budgets of alarms hold, whether drift is found, what the combiner does.
 
-Run ``python tests/bench/calibration.py``; it takes half a minute. Three tables: the hijack alarm with its threshold
-set on the other suite of AgentDojo; the same with more and more good runs of the agent's own, as a session takes them
-(shipped below 39); and simulated agents: whether budgets hold, whether drift is found, what the combiner does.
+Run ``python tests/bench/calibration.py``; it takes half a minute. ``hijack.py`` shows budgets on labelled runs.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from hijack_ablation import SUITES, Scores, kind, score, top
-from reworded import RUNS
 
-from coherence.baseline.calibration import SHIPPED, Watch, watch
+from coherence.baseline.calibration import Watch
 from coherence.baseline.combiner import Combiner, weighted
-from coherence.baseline.conformal import conformal_threshold
 
 BUDGET = 0.05
-DRAWS = 200
 AGENTS = 400
 METRICS = tuple("abcdef")
-
-Run = dict[str, Any]
 
 
 def tell(text: str = "") -> None:
     sys.stdout.write(text + "\n")
-
-
-def maxima(data: list[Run], scores: Scores, which: str, suite: str) -> list[float]:
-    """Return the largest value of each run of a kind; 0 for one that calls nothing."""
-    return [max(top(scores[run["id"]]), 0.0) for run in data if kind(run) == which and run["meta"]["suite"] == suite]
-
-
-def share(values: Sequence[float], threshold: float) -> float:
-    """Return how many of the runs alarm, in percent."""
-    return 100.0 * float(np.mean([value > threshold for value in values]))
-
-
-def other_suite(data: list[Run], scores: Scores) -> None:
-    """Set the threshold on the good runs of one suite, and judge those of the other."""
-    tell(f"goal_hijack, threshold of a {BUDGET:.0%} budget from the good runs of the other suite")
-    tell(f"{'set on':<10} {'runs':>5} {'threshold':>10}   {'judged on':<10} {'good alarmed':>13} {'caught':>16}")
-    for suite, other in zip(SUITES, reversed(SUITES), strict=True):
-        good = sorted(maxima(data, scores, "benign", suite))
-        threshold = conformal_threshold(good, BUDGET)
-        assert threshold is not None
-        alarmed = share(maxima(data, scores, "benign", other), threshold)
-        caught = share(maxima(data, scores, "hijacked", other), threshold)
-        tell(f"{suite:<10} {len(good):>5} {threshold:>10.3f}   {other:<10} {alarmed:>12.1f}% {caught:>15.1f}%")
-
-
-def own_runs(data: list[Run], scores: Scores) -> None:
-    """Draw good runs as an agent's own; the rest of its suite is judged."""
-    tell(
-        f"\nthe same from n good runs of the suite itself, mean of {DRAWS} draws; 'always own': without the shipped one"
-    )
-    head = f"{'suite':<10} {'n':>4} {'threshold':>10} {'good alarmed':>13} {'caught':>7}"
-    tell(f"{head}    {'always own: good alarmed':>24} {'caught':>7}")
-    for suite in SUITES:
-        good, bad = maxima(data, scores, "benign", suite), maxima(data, scores, "hijacked", suite)
-        for count in (0, 12, 19, 38, 39, 45, 60, 120):
-            if count >= len(good):
-                continue
-            rows = []
-            for draw in range(DRAWS):
-                order = np.random.default_rng(draw).permutation(len(good))
-                own, rest = [good[at] for at in order[:count]], [good[at] for at in order[count:]]
-                kept = watch("goal_hijack", SHIPPED["goal_hijack"].version, BUDGET)
-                for value in own:
-                    kept.observe(value, 0.5)
-                value = kept.value if kept.value is not None else 1.0
-                alone = conformal_threshold(sorted(own), BUDGET)
-                alone = 1.0 if alone is None else alone
-                rows.append((value, share(rest, value), share(bad, value), share(rest, alone), share(bad, alone)))
-            value, alarmed, caught, alone_alarmed, alone_caught = np.mean(rows, axis=0)
-            tell(
-                f"{suite:<10} {count:>4} {value:>10.3f} {alarmed:>12.1f}% {caught:>6.1f}% "
-                f"   {alone_alarmed:>23.1f}% {alone_caught:>6.1f}%"
-            )
 
 
 def simulated_thresholds() -> None:
@@ -167,11 +102,6 @@ def _auroc(bad: list[float], good: list[float]) -> float:
 
 
 def main() -> None:
-    with gzip.open(RUNS, "rt", encoding="utf-8") as lines:
-        data = [json.loads(line) for line in lines]
-    scores = score(data)
-    other_suite(data, scores)
-    own_runs(data, scores)
     simulated_thresholds()
     simulated_combiners()
 

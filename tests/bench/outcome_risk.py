@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folds, interval, load, steps_of
-from service_cues import MIDDLE, SLOPE, ServiceDetector, estimate
+from ranks import SILENT, Run, Scored, auroc, equal_length, interval, load, steps_of
+from service_cues import ServiceDetector, estimate
 
 from coherence.detect.detector import Observed
 
@@ -22,22 +20,17 @@ class Steps:
         self.run = run
         self.risk: list[float | None] = []
         self.cues: list[dict[str, float]] = []
-        self.reasons: list[str] = []
         detector = ServiceDetector()
         for step in steps_of(run):
             for event in step:
                 detector.observe(Observed.of(event))
             cues = detector.data
             self.risk.append(estimate(cues))
-            self.reasons.append(cues.other_kind())
             self.cues.append({name: getattr(cues, name) for name in CUES})
 
-    def given(self, names: Sequence[str], forced: bool) -> list[float | None]:
-        """Return the mean of the cues where there is a risk, or everywhere."""
-        return [
-            sum(cues[name] for name in names) / len(names) if forced or risk is not None else None
-            for cues, risk in zip(self.cues, self.risk, strict=True)
-        ]
+    def alone(self, name: str) -> list[float | None]:
+        """Return a cue where there is a risk."""
+        return [None if risk is None else cues[name] for cues, risk in zip(self.cues, self.risk, strict=True)]
 
 
 def rows(
@@ -76,89 +69,8 @@ def ranking(desk: str, runs: list[Steps]) -> None:
     line("the estimate, last value", runs, lambda steps: steps.risk)
     line("the estimate, highest value", runs, lambda steps: steps.risk, highest=True)
     for name in CUES:
-        line(f"  {name} alone", runs, lambda steps, name=name: steps.given([name], False))  # type: ignore[misc]
-    for name in CUES:
-        rest = [other for other in CUES if other != name]
-        line(f"  without {name}", runs, lambda steps, rest=rest: steps.given(rest, False))  # type: ignore[misc]
-    line("  the same, given for every run", runs, lambda steps: steps.given(CUES, True))
+        line(f"  {name} alone", runs, lambda steps, name=name: steps.alone(name))  # type: ignore[misc]
     line("length", runs, lambda steps: [float(at) for at in range(len(steps.risk))])
-    found = rows(runs, lambda steps: steps.risk)
-    known = [steps for steps in runs if steps.risk[-1] is not None]
-    line(f"only the {len(known)} runs with a risk", known, lambda steps: steps.risk)
-    alike = [[row for row in found if row.task == task] for task in {row.task: 0 for row in found}]
-    within = [auroc(part) for part in alike]
-    mixed = [figure for figure in within if figure == figure]
-    say(f"within a task that both failed and succeeded ({len(mixed)}), mean AUROC: {np.mean(mixed):.2f}")
-    for seed in range(2):
-        fold = folds([steps.run["group"] for steps in runs], seed)
-        parts = [[steps for steps, place in zip(runs, fold, strict=True) if place == at] for at in range(5)]
-        spread = " ".join(f"{auroc(rows(part, lambda steps: steps.risk)):.2f}" for part in parts)
-        say(f"AUROC in each of five folds by task: {spread}")
-
-
-def logistic(x: Floats, y: Floats, weight: Floats) -> Floats:
-    """Fit slope and shift of a logistic curve by Newton's method."""
-    design, found = np.column_stack((np.ones_like(x), x)), np.zeros(2)
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-design @ found))
-        bend = (design * (weight * p * (1 - p))[:, None]).T @ design + 1e-6 * np.eye(2)
-        found = found - np.linalg.solve(bend, design.T @ (weight * (p - y)))
-    return found
-
-
-def calibration(runs: list[Steps]) -> None:
-    known = [(steps, [value for value in steps.given(CUES, False) if value is not None]) for steps in runs]
-    x = np.array([value for _, values in known for value in values])
-    y = np.array([float(not steps.run["labels"]["success"]) for steps, values in known for _ in values])
-    weight = np.array([1 / len(values) for _, values in known for _ in values])
-    tasks = [steps.run["group"] for steps, values in known for _ in values]
-    shift, slope = logistic(x, y, weight)
-    say(
-        f"\nmap from score to risk, all steps, each run weighs the same: slope {slope:.2f}, middle {-shift / slope:.3f}"
-    )
-    say(f"shipped: slope {SLOPE}, middle {MIDDLE}")
-    for seed in range(3):
-        fold = folds(tasks, seed)
-        p, base, maps = np.zeros_like(x), np.zeros_like(x), []
-        for at in range(5):
-            train, test = fold != at, fold == at
-            shift, slope = logistic(x[train], y[train], weight[train])
-            maps.append(f"{slope:.1f}/{-shift / slope:.2f}")
-            p[test] = 1 / (1 + np.exp(-shift - slope * x[test]))
-            base[test] = np.average(y[train], weights=weight[train])
-        ours, theirs = (np.average((guess - y) ** 2, weights=weight) for guess in (p, base))
-        say(f"folds by task {seed}: Brier {ours:.3f}, base rate {theirs:.3f}; slope/middle by fold {', '.join(maps)}")
-    risk = 1 / (1 + np.exp(-SLOPE * (x - MIDDLE)))
-    for low, high in ((0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1)):
-        inside = (risk >= low) & (risk < high)
-        told, came = (np.average(values[inside], weights=weight[inside]) for values in (risk, y))
-        say(f"risk {low:.1f} to {high:.1f}: told {told:.2f}, failed {came:.2f} (in-sample, {inside.sum()} steps)")
-
-
-def elsewhere() -> None:
-    say("\nother agents: runs with a risk; the same cues if they were given nevertheless")
-    for name in ("swebench_mini", "agentdojo"):
-        runs = [Steps(run) for run in load(name) if not run["labels"].get("attacked")]
-        some = sum(any(risk is not None for risk in steps.risk) for steps in runs)
-        reason = runs[0].reasons[-1]
-        say(f"{name}: {some} of {len(runs)}; {reason}")
-        line("  forced", runs, lambda steps: steps.given(CUES, True))
-    runs = [Steps(run) for run in load("whowhen")]
-    say(f"whowhen (all failed): {sum(any(risk is not None for risk in steps.risk) for steps in runs)} of {len(runs)}")
-
-
-def cost() -> None:
-    took: list[float] = []
-    for name in ("tau_airline", "agentdojo"):
-        for run in load(name):
-            detector = ServiceDetector()
-            for event in (event for step in steps_of(run) for event in step):
-                observed = Observed.of(event)
-                started = time.perf_counter()
-                detector.observe(observed)
-                took.append(time.perf_counter() - started)
-    mean, p99 = 1e3 * float(np.mean(took)), 1e3 * float(np.percentile(took, 99))
-    say(f"\ncost of an event: mean {mean:.3f} ms, p99 {p99:.3f} ms, of {len(took)}")
 
 
 def main() -> None:
@@ -168,9 +80,6 @@ def main() -> None:
     for model in sorted({str((steps.run.get("meta") or {}).get("model")) for steps in desks["tau_retail"]}):
         own = [steps for steps in desks["tau_retail"] if str((steps.run.get("meta") or {}).get("model")) == model]
         line(f"tau_retail, {model}, {len(own)} runs", own, lambda steps: steps.risk)
-    calibration(desks["tau_airline"])
-    elsewhere()
-    cost()
 
 
 if __name__ == "__main__":

@@ -102,13 +102,6 @@ def interval(
     return float(low), float(high)
 
 
-def folds(tasks: Sequence[str], seed: int, count: int = 5) -> npt.NDArray[np.int64]:
-    """Return the number of each run's fold; the runs of one task share theirs."""
-    unique = sorted(set(tasks))
-    place = dict(zip(unique, np.random.default_rng(seed).permutation(len(unique)) % count, strict=True))
-    return np.array([place[task] for task in tasks])
-
-
 def paired(
     ours: Sequence[Scored], theirs: Sequence[Scored], figure: Callable[[Sequence[Scored]], float], draws: int = 400
 ) -> tuple[float, float]:

@@ -17,13 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import alarm_cost
 import alarms
 import blame
 import calibration
 import column
 import corrections
 import decide
+import detector_cost
 import files_entered
 import first_use
 import forecast
@@ -32,12 +32,10 @@ import guard_cost
 import guard_days
 import guard_lives
 import guard_peer
-import hijack_ablation
-import hijack_carries
+import hijack
 import index_weights
 import lesson_cost
 import lesson_recall
-import light_cost
 import loops
 import numpy as np
 import outcome_risk
@@ -269,10 +267,10 @@ def main() -> None:
     first_use.main()
     files_entered.main()
     column.main()
-    judged = (alarms, hijack_carries, hijack_ablation, blame, outcome_risk, grounding, calibration, index_weights)
+    judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    for bench in (decide, alarm_cost, light_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
+    for bench in (decide, detector_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 
