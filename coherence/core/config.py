@@ -141,7 +141,7 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     block: float = 0.75
     """Pressure from which the mode is ``block``, in [0, 1]."""
     learned_from: str = ""
-    """Source of learned numbers, in words; empty = the shipped numbers. Set by ``learn_pressure``."""
+    """Source of the numbers in words, if you have fitted them to an agent's history; a warning names it."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "weights", freeze(self.weights))
@@ -552,9 +552,6 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Effect of an unknown metric on a weighted mean: it leaves the mean (``unknown``) or counts as 0 (``zero``)."""
     pressure: PressureConfig = PressureConfig()
     """Settings of the pressure."""
-    learn_pressure: bool = False
-    """Learn the shift, the share of the maximum and the thresholds of the pressure from 200 or more calm ticks of this
-    agent's earlier sessions."""
     rules: FrozenDict[str, RuleConfig] = FrozenDict()
     """Settings of each rule, by its name."""
     detectors: tuple[str, ...] = ()

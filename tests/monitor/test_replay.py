@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coherence import Fleet, Monitor, MonitorConfig, Store
 from coherence.core.readings import FrozenDict, MetricInput
 from coherence.core.scale import Curve, Scale, scale_text
 from coherence.monitor.replay import Replay, ReplayError, Report
+from coherence.monitor.session_header import read_beginning
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
@@ -102,6 +104,15 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
         )
         assert result.returncode == 0, result.stdout + result.stderr
         assert "are equal bit for bit" in result.stdout
+
+
+def test_read_beginning_a_setting_of_an_earlier_version_does_not_keep_a_store_from_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    Monitor(store=path, embedder=False).close()
+    with Store(path) as store:
+        row = session(store)
+    older = msgspec.structs.replace(row, config=row.config.replace('"rules":', '"learn_pressure":false,"rules":'))
+    assert older != row and read_beginning(older) == read_beginning(row)
 
 
 @pytest.mark.slow
