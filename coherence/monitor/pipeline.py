@@ -20,7 +20,7 @@ from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
 from coherence.core.scale import Scale
 from coherence.monitor.semantic_checks import SemanticChecks
 from coherence.monitor.snapshots import CarryOver, Snapshot
-from coherence.monitor.tick_result import Brief, RecordedTick, TickResult
+from coherence.monitor.tick_result import TickResult
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections
@@ -257,7 +257,7 @@ class AgentPipeline:
         self._remember(event, result)
         return result
 
-    def apply(self, seq: int, ts: float, event: Event, recorded: TickResult | RecordedTick | None = None) -> None:
+    def apply(self, seq: int, ts: float, event: Event, recorded: TickResult | None = None) -> None:
         """Take in an event with what was measured and decided when it was recorded; nothing is computed again."""
         self.state.fold(seq, ts, event)
         if type(event) is not Ticked or recorded is None:
@@ -276,7 +276,7 @@ class AgentPipeline:
             return self.sensor.measure_sync(Tick(seq, ts, reason))
         return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
-    def _remember(self, event: Ticked, result: TickResult | RecordedTick) -> None:
+    def _remember(self, event: Ticked, result: TickResult) -> None:
         """Remember what was measured and decided."""
         decision, regulated = result.decision, self.regulator.data
         if event.tool_name is not None:
@@ -286,8 +286,7 @@ class AgentPipeline:
             regulated.add_decision(decision, self.state.facts, self.appraiser.mood.pressure, result.outcomes)
         if result.reading is not None:
             self.runs.add(result.reading.metrics, self._gains(result.reading))
-            if isinstance(result, TickResult):
-                self.measured = result
+            self.measured = result
 
     def with_guidance(self) -> TickResult | None:
         """Return the newest result with the guidance that is still to be told: it may have fired at a tick before."""
@@ -337,7 +336,7 @@ class AgentPipeline:
                 findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
         return reading, findings, light.kind
 
-    def _gains(self, reading: Reading | Brief) -> dict[str, float]:
+    def _gains(self, reading: Reading) -> dict[str, float]:
         """Return what each sign gave at a reading, for the labels that may come."""
         if self.shipped is None or not reading.losses:
             return {}

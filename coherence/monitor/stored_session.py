@@ -13,7 +13,7 @@ from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
 from coherence.monitor.arguments import FIRST
-from coherence.monitor.codec import decode_recorded, decode_result
+from coherence.monitor.codec import decode_result
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session import (
@@ -146,13 +146,9 @@ def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | No
         start = read_beginning(row).start_data()
         if start is not None:
             pipeline.restore(unpack(start))
-    measured = None
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        pipeline.apply(seq, event.ts, decode_event(event.data), decode_recorded(event))
-        measured = event if event.reading is not None else measured
-    if measured is not None:
-        pipeline.measured = decode_result(measured)
+        pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
     return seq
 
 

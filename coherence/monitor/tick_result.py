@@ -51,25 +51,6 @@ class TickResult(msgspec.Struct, frozen=True):
         )
 
 
-class Brief(msgspec.Struct, frozen=True):
-    """As much of a recorded reading as folding needs."""
-
-    tick_seq: int
-    coherence_index: float | None
-    coverage: float
-    metrics: dict[str, float | None]
-    risk: float | None = None
-    losses: dict[str, float] = {}
-
-
-class RecordedTick(msgspec.Struct, frozen=True):
-    """As much of a result as folding needs."""
-
-    decision: Decision
-    outcomes: tuple[FiringOutcome, ...] = ()
-    reading: Brief | Reading | None = None
-
-
 class Record(msgspec.Struct, frozen=True):
     """One event as it was folded."""
 
