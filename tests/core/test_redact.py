@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.core.redact import MAX_DEPTH, TOO_DEEP, Redactor, redact, redact_value
+from coherence.core.redact import MAX_DEPTH, TOO_DEEP, redact, redact_value
 from coherence.providers.readers import read_transcripts
 
 BODY = "a1B2c3D4e5F6g7H8i9J0"
@@ -562,37 +562,6 @@ def test_redact_value_a_nearly_full_stack_raises_nothing() -> None:
 def test_redact_value_other_types_come_back_as_they_are() -> None:
     for value in (b"password=hunter2", {1, 2}, object(), None, 3, 2.5, True):
         assert redact_value(value) is value
-
-
-def test_redactor_own_rules_run_beside_the_built_in_ones() -> None:
-    redactor = Redactor({"badge": r"badge (\d+)", "host": r"\w+\.corp"})
-    assert (
-        redactor.text("badge 123 on db1.corp, password=hunter2")
-        == f"badge [redacted:badge] on [redacted:host], password={PASSWORD}"
-    )
-    assert redactor.value({"a": ["badge 1"]}) == {"a": ["badge [redacted:badge]"]}
-    assert redact("badge 123") == "badge 123"
-
-
-@pytest.mark.parametrize("expression", [r"\w+", r".+", r"", r"redacted", r"a*"])
-def test_redactor_own_rules_leave_what_stands_for_a_secret_alone(expression: str) -> None:
-    redactor = Redactor({"own": expression})
-    once = redactor.text("a word and password=hunter2")
-    assert redactor.text(once) == once
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        ({"badge": "("}, "the expression of 'badge' is not valid: missing \\)"),
-        ({"badge": 3}, "the expression of 'badge' is not valid"),
-        ({"My Badge": "x"}, "kind 'My Badge' must be of small letters, digits and hyphens"),
-        ({"": "x"}, "kind '' must be"),
-    ],
-)
-def test_redactor_an_own_rule_that_is_not_valid_is_refused_by_name(extra: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Redactor(extra)
 
 
 def test_redact_real_runs_change_only_where_there_is_a_credential() -> None:
