@@ -155,7 +155,7 @@ class ClockThread:
 
 
 class ManualClock:
-    """Tick by hand, with a time that only moves when told; for tests and replays.
+    """Tick by hand, with a time that moves only by hand; for tests and replays.
 
     Parameters
     ----------

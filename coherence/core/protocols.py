@@ -89,7 +89,7 @@ class MetricFn(Protocol):
         ...
 
     def compute(self, data: MetricInput, /) -> float | None:
-        """Return a value in [0, 1], or ``None`` where it cannot be told. Must not change its input."""
+        """Return a value in [0, 1], or ``None`` where it is unknown. Must not change its input."""
         ...
 
 
@@ -117,7 +117,7 @@ class ScalarMetricFn(Protocol):
         ...
 
     def compute(self) -> MaybeAwaitable[float | None]:
-        """Return a value in [0, 1], or ``None`` where it cannot be told."""
+        """Return a value in [0, 1], or ``None`` where it is unknown."""
         ...
 
 

@@ -109,7 +109,7 @@ _PLACEHOLDER = lazy_regex(
 )
 _MASKED = lazy_regex(r"\*{3}|[xX]{6}|…|\.{3}|\$\{|\{\{|%s|\[redacted:")
 _OUTSIDE = lazy_regex(r"\s*+(?:[,;+%:]\s|[)\]]|\.[a-z]+\(|[,;+%:]?\s*\Z)")
-"""What follows a text that ends in a name: ``'Password: ', …``."""
+"""Text after one that ends in a name: ``'Password: ', …``."""
 _NAME = r"[A-Za-z_]\w*"
 _CODE = lazy_regex(rf"\(|{_NAME}(?:(?:\??\.|::|->){_NAME})*+[(\[{{]|[A-Za-z_]+\d?(?:(?:\??\.|::)[A-Za-z_]+\d?)++\Z")
 _PATH = lazy_regex(r"(?:~|\.{1,2})?/[\w.-]*(?:/[\w. -]*)*|[A-Za-z]:\\.*", re.ASCII)

@@ -1,4 +1,4 @@
-"""Events that a host tells a monitor: each method checks what it is given and makes one event of it."""
+"""Events that a host records: each method checks its arguments and makes one event of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coherence.monitor.inputs import message_text, result_text
 
 
 class HostEvents:
-    """Methods by which a host records what an agent does and is told; a bad argument never stops the host."""
+    """Methods by which a host records the life of an agent; a bad argument never stops the host."""
 
     def __init__(self) -> None:
         self._calls = itertools.count(1)
@@ -168,7 +168,7 @@ class HostEvents:
         self._record(lambda: events.Correction(check_text("text", text, empty=False)))
 
     def forget_correction(self, id: str) -> None:
-        """Take back a correction or all of a pattern; the id is one that :meth:`Monitor.corrections` tells."""
+        """Take back a correction or all of a pattern; the id is one of :meth:`Monitor.corrections`."""
         self._record(lambda: events.Correction("", check_text("id", id, empty=False), removed=True))
 
     def delivered(self, guidance: Guidance | str) -> None:

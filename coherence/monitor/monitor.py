@@ -186,7 +186,7 @@ class Monitor(HostEvents, MonitorView):
         self._owns_store = self.store is not store
         self._owns_lessons = False
         self.lessons: LessonStore | None = None
-        """What is known of errors; ``None`` without a store."""
+        """The store of errors and their fixes; ``None`` without a store."""
         try:
             if source != "replay":  # a recorded run is judged by itself
                 self.lessons = as_lessons(lessons, self.store, embedder)
@@ -504,10 +504,10 @@ class Monitor(HostEvents, MonitorView):
             self._misused("store", error)
 
     def _misused(self, what: str, error: Exception) -> None:
-        """Raise what went wrong with ``strict``; else tell it once in the log, with what to do."""
+        """Raise the error with ``strict``; else log it once, with what to do."""
         if self.strict:
             raise error
-        # of a store that cannot be written the recorder tells
+        # a store that cannot be written is logged by the worker
         if what not in self._told and not isinstance(error, StoreError):
             self._told.add(what)
             LOG.warning(_TOLD.get(what, _TOLD["record"]), redact(str(error)))
@@ -518,7 +518,7 @@ _TOLD = {
     "closed": "coherence: %s, so what is told now is lost: keep it open while the agent runs. Told once.",
     "label_run": "coherence: %s; no label was kept. Monitor(strict=True) raises instead. Told once.",
 }
-"""What went wrong -> what the log says."""
+"""Misuse -> message in the log."""
 
 
 def _tick(monitor: ReferenceType[Monitor], clock: IntervalClock, tick: Tick) -> None:

@@ -59,7 +59,7 @@ SCORE_ALONE = 0.2
 """Value up to which a score of ``goal_hijack`` counts that nothing proves; the shipped threshold is 0.25."""
 
 ENDING = "outcome"
-"""Reason of a tick after which nothing comes: nobody could be told anything any more."""
+"""Reason of a tick after which nothing comes: guidance would reach nobody."""
 
 
 class Plugins(NamedTuple):
@@ -72,7 +72,7 @@ class Plugins(NamedTuple):
     detectors: Sequence[Callable[[], Detector]] = ()
     """Each is made anew for each pipeline: what it remembers belongs to one run."""
     dangers: Sequence[Danger] | None = None
-    """What is destructive, in place of the package's table."""
+    """Destructive calls, in place of the package's table."""
 
 
 class AgentPipeline:
@@ -289,7 +289,7 @@ class AgentPipeline:
             self.measured = result
 
     def with_guidance(self) -> TickResult | None:
-        """Return the newest result with the guidance that is still to be told: it may have fired at a tick before."""
+        """Return the newest result with the guidance that waits for delivery: it may have fired at an earlier tick."""
         measured = self.measured
         guidance = self.regulator.data.guidance(self.state.facts.steps)
         if measured is None or measured.decision.guidance is not None or guidance is None:

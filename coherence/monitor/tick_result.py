@@ -19,10 +19,10 @@ class TickResult(msgspec.Struct, frozen=True):
     reading: Reading | None = None
     """``None`` where a tick only asked whether a call may run."""
     kept: bool = False
-    """Whether a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
+    """``True`` if a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
     another process wrote to the session at the same moment."""
     outcomes: tuple[FiringOutcome, ...] = ()
-    """What became of earlier firings, as far as this tick could tell."""
+    """Outcomes of earlier firings that this tick could measure."""
 
     def moved(self, by: int, above: int) -> TickResult:
         """Return the same with every event number above a limit moved up: others wrote first."""
