@@ -40,16 +40,6 @@ class FakeTime:
         self.now += seconds
         raise TimeoutError
 
-    def event_class(self) -> type[Event]:
-        fake = self
-
-        class FakeEvent(Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                fake.now += timeout or 0.0
-                return self.is_set()
-
-        return FakeEvent
-
 
 @pytest.fixture
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
@@ -204,27 +194,6 @@ def test_interval_clock_leaving_the_block_finishes_a_measurement_under_way() -> 
         assert began.wait(PATIENCE)
         Thread(target=go_on.set).start()
     assert finished.is_set()
-
-
-def test_a_thread_keeps_to_the_grid_and_counts_missed_ticks_too(
-    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coherence.core.clock.Event", fake_time.event_class())
-    clock, began, durations = IntervalClock(10), [], [3.0, 25.0, 0.0]
-    over = Event()
-
-    def measure(tick: Tick) -> None:
-        began.append(fake_time.now - 1000.0)
-        fake_time.now += durations.pop(0)
-        if not durations:
-            clock.stop()
-            over.set()
-
-    with clock.thread(StubSensor(measure)):
-        assert over.wait(PATIENCE)
-    # As with drive: the measurement begun at 10 ends at 35, so that 20 and 30 are missed.
-    assert began == [0.0, 10.0, 40.0]
-    assert clock.missed == 2
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan, "1", True])

@@ -183,26 +183,19 @@ def test_calibrated_sessions_a_label_needs_a_store_and_must_be_one(path: Path) -
         m.label_run("good")
 
 
-def test_calibrated_sessions_a_run_is_known_although_the_process_was_killed_after_its_outcome(path: Path) -> None:
+@pytest.mark.parametrize("ended", [True, False])
+def test_calibrated_sessions_a_run_is_known_or_goes_on_although_its_process_was_killed(path: Path, ended: bool) -> None:
     script = (
         "import os, sys; from coherence.monitor.monitor import Monitor\n"
         "m = Monitor(resume=True, store=sys.argv[1], embedder=False, durability='full'); m.goal('go')\n"
-        "call = m.tool_call('look', {}); m.tool_result('x', call=call); m.outcome(success=True)\n"
+        "call = m.tool_call('look', {}); m.tool_result('x', error=True, call=call)\n"
+        f"{'m.outcome(success=True)' if ended else ''}\n"
         "m.flush(); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, path], check=False).returncode == -9
     with Store(path) as store:
-        found = labelled_runs(store, "main")
-        assert [(run.run, run.good) for run in found] == [(1, True)] and ("error_rate", "1") in found[0].maxima
-
-
-def test_calibrated_sessions_a_run_goes_on_although_the_process_was_killed_within_it(path: Path) -> None:
-    script = (
-        "import os, sys; from coherence.monitor.monitor import Monitor\n"
-        "m = Monitor(resume=True, store=sys.argv[1], embedder=False); m.goal('go')\n"
-        "call = m.tool_call('look', {}); m.tool_result('x', error=True, call=call); m.flush(); os.kill(os.getpid(), 9)"
-    )
-    assert subprocess.run([sys.executable, "-c", script, path], check=False).returncode == -9
+        found = [(run.run, run.good, ("error_rate", "1") in run.maxima) for run in labelled_runs(store, "main")]
+    assert found == ([(1, True, True)] if ended else [])
     with Monitor(resume=True, store=path, embedder=False) as m, m._worker.settled() as pipeline:
         assert pipeline.runs.run.maxima["error_rate"] > 0.0
 
