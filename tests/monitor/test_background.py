@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,22 @@ def monitor(**options: Any) -> Monitor:
 def say_in_child(m: Monitor) -> None:
     m.message("assistant", "child")
     m.decide()
+    m.flush()
+
+
+def in_child(act: Callable[[], object]) -> int:
+    """Fork; the child acts and ends, with exit code 0 unless it raised. Return its process id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
 
 
 def said(path: Path) -> list[str]:
@@ -49,18 +66,7 @@ def test_background_a_forked_child_goes_on_recording_and_nothing_is_written_twic
     m.flush()
     for number in range(20):
         m.message("assistant", f"unsaved {number}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of forks beside threads
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            say_in_child(m)
-            m.flush()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert os.waitpid(in_child(lambda: say_in_child(m)), 0)[1] == 0
     m.message("assistant", "parent")
     m.close()
     texts = said(path)
@@ -73,12 +79,7 @@ def test_background_a_forked_child_goes_on_recording_and_nothing_is_written_twic
 def test_background_a_child_has_call_ids_of_its_own() -> None:
     m = monitor()
     read, write = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        os.write(write, m.tool_call("Bash").encode())
-        os._exit(0)
+    child = in_child(lambda: os.write(write, m.tool_call("Bash").encode()))
     os.close(write)
     with open(read) as pipe:
         theirs = pipe.read()
@@ -103,19 +104,12 @@ def test_background_a_fork_in_the_middle_of_a_measurement_waits_for_it(tmp_path:
     m.message("assistant", "hello")
     assert entered.wait(20)  # on the background thread
     threading.Timer(0.2, go_on.set).start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            go_on.set()
-            say_in_child(m)
-            m.flush()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def act() -> None:
+        go_on.set()
+        say_in_child(m)
+
+    assert os.waitpid(in_child(act), 0)[1] == 0
     m.close()
     assert len(said(tmp_path / "s.db")) == 2
 
