@@ -101,7 +101,7 @@ class IntervalClock:
 
     def thread(self, sensor: Measurable) -> ClockThread:
         """Return a context manager that measures ``sensor`` at every tick on a thread of its own."""
-        return ClockThread(self, sensor)
+        return ClockThread(self, sensor.measure_sync)
 
     def stop(self) -> None:
         """End :meth:`drive` or the thread, from any thread, even just before it starts.
@@ -124,25 +124,25 @@ class IntervalClock:
     ) -> None:
         self.stop()
 
-    def _run(self, sensor: Measurable, wake: Event) -> None:
+    def _run(self, measure: Callable[[Tick], object], wake: Event) -> None:
         self._start()
         while not self._stopped and not wake.wait(max(self._due - time.monotonic(), 0.0)):
-            sensor.measure_sync(self._tick())
+            measure(self._tick())
             self._advance()
 
 
 class ClockThread:
     """A thread that ticks between ``with`` and the end of the block."""
 
-    def __init__(self, clock: IntervalClock, sensor: Measurable) -> None:
+    def __init__(self, clock: IntervalClock, measure: Callable[[Tick], object]) -> None:
         self.clock = clock
-        self._sensor = sensor
+        self._measure = measure
         self._thread: Thread | None = None
 
     def __enter__(self) -> IntervalClock:
         wake = Event()
         self.clock._wake, self.clock._stopped = wake, False
-        self._thread = Thread(target=self.clock._run, args=(self._sensor, wake), name="coherence-clock", daemon=True)
+        self._thread = Thread(target=self.clock._run, args=(self._measure, wake), name="coherence-clock", daemon=True)
         self._thread.start()
         return self.clock
 
@@ -155,7 +155,7 @@ class ClockThread:
 
 
 class ManualClock:
-    """Tick by hand, with a time that only moves when told; for tests and replays.
+    """Tick by hand, with a time that moves only by hand; for tests and replays.
 
     Parameters
     ----------

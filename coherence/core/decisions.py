@@ -148,9 +148,9 @@ class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     pressure_change: float | None = None
     """Pressure then minus pressure now, in [-1, 1]; higher is better."""
     error_resolved: bool | None = None
-    """Whether the newest action succeeded; ``None`` if the firing was about no error."""
+    """``True`` if the newest action succeeded; ``None`` if the firing was about no error."""
     tool_switched: bool | None = None
-    """Whether the newest action uses another tool than the firing's."""
+    """``True`` if the newest action uses another tool than the firing's."""
     task_success: bool | None = None
 
 

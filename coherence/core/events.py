@@ -18,10 +18,10 @@ from coherence.core.readings import one_line
 from coherence.core.validation import check_number, shown
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
-"""Who speaks."""
+"""Speaker of a message."""
 
 Source: TypeAlias = Literal["api", "hook", "wrap", "replay", "test"]
-"""Where events come from; rows of ``test`` never reach statistics."""
+"""Origin of events; rows of ``test`` never reach statistics."""
 
 SOURCES: tuple[Source, ...] = ("api", "hook", "wrap", "replay", "test")
 
@@ -34,7 +34,7 @@ LOW_LOGPROB = -2.3
 MAX_SPANS = 8
 
 BLOCK = "block"
-"""What a judgement is about that ends a block."""
+"""Subject of a judgement that ends a block."""
 
 
 class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
@@ -262,13 +262,13 @@ class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
     """In [0, 1]: how likely it names the right fix."""
     fix: str
     ts: float
-    """When the error was last fixed so, Unix seconds."""
+    """Time at which the error was last fixed so, Unix seconds."""
     helped: int = 0
     failed: int = 0
     refilled: bool = False
-    """Whether names in the fix were replaced by those of this error."""
+    """``True`` if names in the fix were replaced by those of this error."""
     error: int = 0
-    """Number of the event that told the error."""
+    """Number of the event that reported the error."""
 
 
 class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -296,11 +296,11 @@ class Ticked(
     tool_name: str | None = None
     arguments: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     tree: Spent | None = None
-    """What the other agents under the same budget had spent by then."""
+    """Amounts that the other agents under the same budget had spent by then."""
     received: Received | None = None
     """The most pressure that came from another agent."""
     recalled: tuple[Recalled, ...] | None = None
-    """What was known of the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
+    """Lessons known for the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
     looked."""
     opinion: Opinion | None = None
     """Opinion of a judge on the call in question, or on the one that stands out; ``None`` = none was asked."""
@@ -379,7 +379,7 @@ def ends_step(event: Event) -> bool:
 
 
 def is_success(event: Outcome) -> bool | None:
-    """Return how a task ended, by its score where nothing else is told: 0.5 or more is a success."""
+    """Return how a task ended, by its score where nothing else is known: 0.5 or more is a success."""
     if event.success is not None:
         return event.success
     return None if event.score is None else event.score >= 0.5

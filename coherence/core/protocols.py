@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from coherence.core.readings import Claim, Counters, Evidence, MetricInput, Reading
+from coherence.core.readings import Claim, Counters, MetricInput, Reading
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,16 +89,7 @@ class MetricFn(Protocol):
         ...
 
     def compute(self, data: MetricInput, /) -> float | None:
-        """Return a value in [0, 1], or ``None`` where it cannot be told. Must not change its input."""
-        ...
-
-
-@runtime_checkable
-class ExplainingMetric(MetricFn, Protocol):
-    """A metric that can say which item caused its value."""
-
-    def explain(self, data: MetricInput, /) -> Evidence | None:
-        """Point at the item, or return ``None``."""
+        """Return a value in [0, 1], or ``None`` where it is unknown. Must not change its input."""
         ...
 
 
@@ -126,7 +117,7 @@ class ScalarMetricFn(Protocol):
         ...
 
     def compute(self) -> MaybeAwaitable[float | None]:
-        """Return a value in [0, 1], or ``None`` where it cannot be told."""
+        """Return a value in [0, 1], or ``None`` where it is unknown."""
         ...
 
 

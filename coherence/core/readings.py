@@ -374,7 +374,7 @@ WITHOUT_MEANINGS = "events"
 """First word of the names of scales that nothing an embedder makes has a part in."""
 
 _FITTED = lazy_regex(r"(?:^|-)own-[0-9a-f]{8}$")
-"""How the names end that ``coherence calibrate`` gives."""
+"""End of the names that ``coherence calibrate`` gives."""
 
 OWN_SCATTER = "own scatter"
 """Follows the name of a scale whose changes are sized by an agent's first readings."""
@@ -406,7 +406,7 @@ def scale_in_words(scale: str) -> str:
 
 
 CHANGE = ".change"
-"""What is appended to a metric's name to name its change since the run's own start."""
+"""Suffix of a metric's name for its change since the run's own start."""
 
 
 def metric_of(sign: str) -> str:

@@ -109,7 +109,7 @@ _PLACEHOLDER = lazy_regex(
 )
 _MASKED = lazy_regex(r"\*{3}|[xX]{6}|…|\.{3}|\$\{|\{\{|%s|\[redacted:")
 _OUTSIDE = lazy_regex(r"\s*+(?:[,;+%:]\s|[)\]]|\.[a-z]+\(|[,;+%:]?\s*\Z)")
-"""What follows a text that ends in a name: ``'Password: ', …``."""
+"""Text after one that ends in a name: ``'Password: ', …``."""
 _NAME = r"[A-Za-z_]\w*"
 _CODE = lazy_regex(rf"\(|{_NAME}(?:(?:\??\.|::|->){_NAME})*+[(\[{{]|[A-Za-z_]+\d?(?:(?:\??\.|::)[A-Za-z_]+\d?)++\Z")
 _PATH = lazy_regex(r"(?:~|\.{1,2})?/[\w.-]*(?:/[\w. -]*)*|[A-Za-z]:\\.*", re.ASCII)
@@ -268,105 +268,91 @@ def _kind_of(key: object, item: object) -> str | None:
     return _kind_of_key(key)
 
 
-class Redactor:
-    r"""Replace secrets by ``[redacted:<kind>]``.
-
-    Parameters
-    ----------
-    extra : mapping of str to str
-        Own rules beside the built-in ones: kind (small letters, digits, hyphens) -> regular expression. Its group 1,
-        if it has one, is the secret, else all that it matches. It runs over every text, so its speed counts.
-
-    A kind or an expression that is not valid raises a ``ValueError`` that names the kind.
+def redact(text: str) -> str:
+    """Replace the secrets in a text; return the same object if it holds none. Twice does no more than once.
 
     Examples
     --------
-    >>> Redactor({"badge": r"badge (\d{6})"}).text("badge 123456, password=hunter2")
-    'badge [redacted:badge], password=[redacted:password]'
+    >>> redact("export PGPASSWORD=hunter2!x")
+    'export PGPASSWORD=[redacted:password]'
     """
+    for _ in range(8):  # until nothing is found, for what replaces a secret may uncover the one beside it
+        # One byte a character, so that positions are those of the text; what is not ASCII becomes "?".
+        found = list(_find(text, text.encode("ascii", "replace")))
+        if not found or not (found := _outside_markers(found, text)):
+            break
+        text = _replace(text, sorted(found, key=lambda item: (item[0], -item[1])))
+    return text
 
-    def __init__(self, extra: Mapping[str, str] = {}) -> None:
-        self._extra: list[tuple[str, re.Pattern[str]]] = []
-        for kind, expression in extra.items():
-            if not isinstance(kind, str) or not re.fullmatch(r"[a-z0-9-]+", kind):
-                raise ValueError(f"extra: kind {kind!r} must be of small letters, digits and hyphens")
-            try:
-                self._extra.append((kind, re.compile(expression)))
-            except (re.error, TypeError) as error:
-                raise ValueError(f"extra: the expression of {kind!r} is not valid: {error}") from error
 
-    def text(self, text: str) -> str:
-        """Return the text without secrets; the same object if it holds none."""
-        for _ in range(8):  # until nothing is found, for what replaces a secret may uncover the one beside it
-            # One byte a character, so that positions are those of the text; what is not ASCII becomes "?".
-            found = list(self._find(text, text.encode("ascii", "replace")))
-            if not found or not (found := _outside_markers(found, text)):
-                break
-            text = _replace(text, sorted(found, key=lambda item: (item[0], -item[1])))
-        return text
+def redact_value(value: Any) -> Any:
+    """Replace the secrets in JSON-like data; return the same object if it holds none, else a changed copy.
 
-    def _find(self, text: str, data: bytes) -> Iterator[Found]:
-        for gate, rules in _GATED_SHAPES:
-            if gate in data:
-                for rule in rules:
-                    if rule.needle in data:
-                        yield from _shapes(rule.pattern, rule.kind, text)
-        capitals = data.translate(None, _SMALL)
-        for rule in _CAPITAL_SHAPES:
-            if rule.needle in capitals:
-                yield from _shapes(rule.pattern, rule.kind, text)
-        low = data.lower()
-        for gate, rules in _GATED_CONTEXTS:
-            if gate in low:
-                for rule in rules:
-                    yield from _values(rule, text, low)
-        for kind, pattern in self._extra:
-            yield from _shapes(pattern, kind, text)
+    A text under a sensitive key (``password``, ``DB_PASSWORD``, ``openaiApiKey``, …) is replaced whole.
+    """
+    try:
+        return _redact_any(value, None, MAX_DEPTH, {})
+    except RecursionError:  # the caller's own stack was nearly full
+        return TOO_DEEP
 
-    def value(self, value: Any) -> Any:
-        """Return JSON-like data without secrets; the same object if it holds none, else a changed copy.
 
-        A text under a sensitive key (``password``, ``DB_PASSWORD``, ``openaiApiKey``, …) is replaced whole.
-        """
-        try:
-            return self._value(value, None, MAX_DEPTH, {})
-        except RecursionError:  # the caller's own stack was nearly full
-            return TOO_DEEP
+def _find(text: str, data: bytes) -> Iterator[Found]:
+    for gate, rules in _GATED_SHAPES:
+        if gate in data:
+            for rule in rules:
+                if rule.needle in data:
+                    yield from _shapes(rule.pattern, rule.kind, text)
+    capitals = data.translate(None, _SMALL)
+    for rule in _CAPITAL_SHAPES:
+        if rule.needle in capitals:
+            yield from _shapes(rule.pattern, rule.kind, text)
+    low = data.lower()
+    for gate, rules in _GATED_CONTEXTS:
+        if gate in low:
+            for rule in rules:
+                yield from _values(rule, text, low)
 
-    def _value(self, value: Any, kind: str | None, depth: int, seen: _Seen) -> Any:
-        if isinstance(value, str):
-            whole = kind is not None and value and not _MARKER.fullmatch(value)
-            return f"[redacted:{kind}]" if whole else self.text(value)
-        if not isinstance(value, dict | list | tuple):
-            return value
-        at = (id(value), kind)
-        if at not in seen:  # what is shared is walked once, or a few nested lists could stand for 2**100
-            seen[at] = (TOO_DEEP, value)  # with the original, so that nothing else gets its id meanwhile
-            if depth:
-                walk = self._mapping if isinstance(value, dict) else self._sequence
-                seen[at] = (walk(value, kind, depth - 1, seen), value)
-        return seen[at][0]
 
-    def _mapping(self, value: Any, _: str | None, depth: int, seen: _Seen) -> Any:
-        copy, changed = {}, False
-        for key, item in list(value.items()):  # in one go: the agent may go on changing it
-            stem = name = self.text(key) if isinstance(key, str) else key
-            new = self._value(item, _kind_of(name, item), depth, seen)
-            changed = changed or name is not key or new is not item
-            numbers = count(2)
-            while name is not key and (name in copy or name in value):  # two secrets as keys stay two entries
-                name = f"{stem}#{next(numbers)}"
-            copy[name] = new
-        return copy if changed else value
+def _redact_any(value: Any, kind: str | None, depth: int, seen: _Seen) -> Any:
+    if isinstance(value, str):
+        whole = kind is not None and value and not _MARKER.fullmatch(value)
+        return f"[redacted:{kind}]" if whole else redact(value)
+    if not isinstance(value, dict | list | tuple):
+        return value
+    at = (id(value), kind)
+    if at not in seen:  # what is shared is walked once, or a few nested lists could stand for 2**100
+        seen[at] = (TOO_DEEP, value)  # with the original, so that nothing else gets its id meanwhile
+        if depth:
+            walked = (
+                _redact_mapping(value, depth - 1, seen)
+                if isinstance(value, dict)
+                else _redact_sequence(value, kind, depth - 1, seen)
+            )
+            seen[at] = (walked, value)
+    return seen[at][0]
 
-    def _sequence(self, value: Any, kind: str | None, depth: int, seen: _Seen) -> Any:
-        copy, changed, flag = [], False, None
-        for item in list(value):
-            new = self._value(item, kind or _kind_of(flag, item), depth, seen)
-            flag = item if isinstance(item, str) and item.startswith("--") else None  # the arguments of a command
-            changed = changed or new is not item
-            copy.append(new)
-        return value if not changed else copy if isinstance(value, list) else tuple(copy)
+
+def _redact_mapping(value: Any, depth: int, seen: _Seen) -> Any:
+    copy, changed = {}, False
+    for key, item in list(value.items()):  # in one go: the agent may go on changing it
+        stem = name = redact(key) if isinstance(key, str) else key
+        new = _redact_any(item, _kind_of(name, item), depth, seen)
+        changed = changed or name is not key or new is not item
+        numbers = count(2)
+        while name is not key and (name in copy or name in value):  # two secrets as keys stay two entries
+            name = f"{stem}#{next(numbers)}"
+        copy[name] = new
+    return copy if changed else value
+
+
+def _redact_sequence(value: Any, kind: str | None, depth: int, seen: _Seen) -> Any:
+    copy, changed, flag = [], False, None
+    for item in list(value):
+        new = _redact_any(item, kind or _kind_of(flag, item), depth, seen)
+        flag = item if isinstance(item, str) and item.startswith("--") else None  # the arguments of a command
+        changed = changed or new is not item
+        copy.append(new)
+    return value if not changed else copy if isinstance(value, list) else tuple(copy)
 
 
 def _shapes(pattern: re.Pattern[str], kind: str, text: str) -> Iterator[Found]:
@@ -403,19 +389,6 @@ def _replace(text: str, found: list[Found]) -> str:
             parts += (text[done:start], f"[redacted:{kind}]")
             done, start, end, kind = end, first, last, name
     return "".join([*parts, text[done:]])
-
-
-_DEFAULT = Redactor()
-
-
-def redact(text: str) -> str:
-    """Replace the secrets in a text; return the same object if it holds none. Twice does no more than once."""
-    return _DEFAULT.text(text)
-
-
-def redact_value(value: Any) -> Any:
-    """Replace the secrets in JSON-like data; return the same object if it holds none, else a changed copy."""
-    return _DEFAULT.value(value)
 
 
 NAMES_OF: Mapping[type, tuple[str, ...]] = {

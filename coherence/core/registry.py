@@ -253,22 +253,35 @@ def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:
     return plugin.load()
 
 
-def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetricFn:
-    """Return a metric by name; a scalar class is given the provider, whose counters it reads."""
-    target: Any = lookup("metrics", name)
-    made: Any = target
+def _made(
+    group: Group, name: str, make: Callable[[Any], Any], check: Callable[[Any], None], besides: Iterable[str] = ()
+) -> Any:
+    """Return what ``make`` gives for the target of a name, once it has passed a check."""
+    target = lookup(group, name, besides)
     try:
-        if inspect.isclass(target):
-            factory: Any = target
-            made = factory(provider) if is_scalar(target) else factory()
-        elif not hasattr(target, "compute"):
-            made = target()
-        check_metric(made)
+        made = make(target)
+        check(made)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        raise PluginError(f"metric {name!r} cannot be made by name: {reason}") from error
-    result: MetricFn | ScalarMetricFn = made
-    return result
+        raise PluginError(f"{group[:-1]} {name!r} cannot be made by name: {reason}") from error
+    return made
+
+
+def _instance(target: Any) -> Any:
+    return target() if inspect.isclass(target) else target
+
+
+def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetricFn:
+    """Return a metric by name; a scalar class is given the provider, whose counters it reads."""
+
+    def make(target: Any) -> Any:
+        if inspect.isclass(target) and is_scalar(target):
+            scalar: Any = target
+            return scalar(provider)
+        return _instance(target) if hasattr(target, "compute") else target()
+
+    made: MetricFn | ScalarMetricFn = _made("metrics", name, make, check_metric)
+    return made
 
 
 def create_extractor(name: str) -> Extractor:
@@ -279,10 +292,9 @@ def create_extractor(name: str) -> Extractor:
     PluginError
         If nobody offers the name, or what is offered cannot be called.
     """
-    found: Any = lookup("extractors", name)
-    if not callable(found):
+    extractor: Extractor = lookup("extractors", name)
+    if not callable(extractor):
         raise PluginError(f"extractor {name!r} cannot be called with a text")
-    extractor: Extractor = found
     return extractor
 
 
@@ -305,16 +317,14 @@ def create_rule(name: str, besides: Iterable[str] = ()) -> Rule:
     PluginError
         If nobody offers the name, or what is offered is no rule.
     """
-    target: Any = lookup("rules", name, besides)
-    try:
-        made: Any = target() if inspect.isclass(target) else target
-        check_rule(made)
-    except Exception as error:
-        raise PluginError(f"rule {name!r} cannot be made by name: {type(error).__name__}: {error}") from error
-    if made.name != name:
-        raise PluginError(f"rule {name!r} calls itself {made.name!r}")
-    rule: Rule = made
+    rule: Rule = _made("rules", name, _instance, check_rule, besides)
+    _check_own_name("rule", rule, name)
     return rule
+
+
+def _check_own_name(kind: str, plugin: Rule | Detector, name: str) -> None:
+    if plugin.name != name:
+        raise PluginError(f"{kind} {name!r} calls itself {plugin.name!r}")
 
 
 def create_detector(name: str) -> Callable[[], Detector]:
@@ -325,12 +335,9 @@ def create_detector(name: str) -> Callable[[], Detector]:
     PluginError
         If nobody offers the name, or what is offered makes no detector that calls itself so.
     """
-    target: Any = lookup("detectors", name)
-    check_detector(target)
-    made = target()
-    if made.name != name:
-        raise PluginError(f"detector {name!r} calls itself {made.name!r}")
-    factory: Callable[[], Detector] = target
+    factory: Callable[[], Detector] = lookup("detectors", name)
+    check_detector(factory)
+    _check_own_name("detector", factory(), name)
     return factory
 
 

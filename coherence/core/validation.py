@@ -20,7 +20,7 @@ MAX_NAME = 500
 """Characters of a name or an id that are recorded; longer ones lose their middle."""
 
 MAX_DEPTH = 100
-"""How deep arguments may be nested."""
+"""Largest depth of nested arguments."""
 
 _LONE_SURROGATE = lazy_regex("[\ud800-\udfff]")
 

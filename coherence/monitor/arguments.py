@@ -32,8 +32,8 @@ FIRST = "1"
 """The name of an agent's first session, where none is given."""
 
 Lessons: TypeAlias = "LessonStore | str | Path | Store | bool | None"
-"""Where lessons are: a store of them, a file, or by default (``None``, ``True``) the file of the evidence if there is
-one; ``False`` = nowhere."""
+"""Place of the lessons: a store of them, a file, or by default (``None``, ``True``) the file of the evidence if there
+is one; ``False`` = nowhere."""
 
 
 def check_name(field: str, value: object) -> str:

@@ -45,7 +45,7 @@ class Background:
 
     def __init__(self) -> None:
         self._busy: dict[int, tuple[BackgroundJob, float]] = {}
-        """Whoever has something to do, and from when (monotonic). Kept alive until it is done."""
+        """Jobs with something to do, and from which time on (monotonic). Kept alive until it is done."""
         self._lock = Lock()
         self._wake = Event()
         self._thread: Thread | None = None

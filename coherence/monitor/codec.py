@@ -7,7 +7,7 @@ import msgspec
 from coherence.core.decisions import Appraisal, Decision, FiringOutcome, Guidance, Mode
 from coherence.core.events import Message, encode_event, kind_of
 from coherence.core.readings import Band, Reading, frozen_hook
-from coherence.monitor.tick_result import Brief, Record, RecordedTick, TickResult
+from coherence.monitor.tick_result import Record, TickResult
 from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, ReadingRow
 
 
@@ -16,14 +16,6 @@ class ReadingData(msgspec.Struct, frozen=True, omit_defaults=True):
 
     reading: Reading
     appraisal: Appraisal
-    kept: bool = False
-    outcomes: tuple[FiringOutcome, ...] = ()
-
-
-class BriefReadingRow(msgspec.Struct, frozen=True):
-    """As much of a row of ``readings`` as folding needs."""
-
-    reading: Brief
     kept: bool = False
     outcomes: tuple[FiringOutcome, ...] = ()
 
@@ -41,7 +33,6 @@ class _KeptMark(msgspec.Struct, frozen=True):
 
 _ENCODER = msgspec.json.Encoder()
 _READING = msgspec.json.Decoder(ReadingData, dec_hook=frozen_hook)
-_BRIEF = msgspec.json.Decoder(BriefReadingRow)
 _KEPT = msgspec.json.Decoder(_KeptDecision)
 _MARK = msgspec.json.Decoder(_KeptMark)
 _DECISION = msgspec.json.Decoder(Decision)
@@ -106,17 +97,5 @@ def decode_result(row: EventRow) -> TickResult | None:
 
 def is_kept(row: EventRow) -> bool:
     """Tell whether a row's result is to be taken as recorded."""
-    if row.reading is not None:
-        return _BRIEF.decode(row.reading.data).kept
-    return row.decision is not None and _MARK.decode(row.decision.data).kept
-
-
-def decode_recorded(row: EventRow) -> RecordedTick | None:
-    """Return as much of a row's result as folding needs, ``None`` if it holds none."""
-    if row.decision is None:
-        return None
-    if row.reading is None:
-        kept = is_kept(row)
-        return RecordedTick(_KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data))
-    brief = _BRIEF.decode(row.reading.data)
-    return RecordedTick(_DECISION.decode(row.decision.data), brief.outcomes, brief.reading)
+    data = row.reading or row.decision
+    return data is not None and _MARK.decode(data.data).kept

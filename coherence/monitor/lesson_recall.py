@@ -21,7 +21,7 @@ from coherence.state.data import Action
 LOG = logging.getLogger("coherence")
 
 MAX_TOLD = 2
-"""Lessons that are told of one error."""
+"""Largest number of lessons for one error."""
 
 MAX_FIX = 400
 """Characters of a fix that are recorded with a tick."""

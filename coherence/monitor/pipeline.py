@@ -20,7 +20,7 @@ from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
 from coherence.core.scale import Scale
 from coherence.monitor.semantic_checks import SemanticChecks
 from coherence.monitor.snapshots import CarryOver, Snapshot
-from coherence.monitor.tick_result import Brief, RecordedTick, TickResult
+from coherence.monitor.tick_result import TickResult
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections
@@ -59,7 +59,7 @@ SCORE_ALONE = 0.2
 """Value up to which a score of ``goal_hijack`` counts that nothing proves; the shipped threshold is 0.25."""
 
 ENDING = "outcome"
-"""Reason of a tick after which nothing comes: nobody could be told anything any more."""
+"""Reason of a tick after which nothing comes: guidance would reach nobody."""
 
 
 class Plugins(NamedTuple):
@@ -72,7 +72,7 @@ class Plugins(NamedTuple):
     detectors: Sequence[Callable[[], Detector]] = ()
     """Each is made anew for each pipeline: what it remembers belongs to one run."""
     dangers: Sequence[Danger] | None = None
-    """What is destructive, in place of the package's table."""
+    """Destructive calls, in place of the package's table."""
 
 
 class AgentPipeline:
@@ -257,7 +257,7 @@ class AgentPipeline:
         self._remember(event, result)
         return result
 
-    def apply(self, seq: int, ts: float, event: Event, recorded: TickResult | RecordedTick | None = None) -> None:
+    def apply(self, seq: int, ts: float, event: Event, recorded: TickResult | None = None) -> None:
         """Take in an event with what was measured and decided when it was recorded; nothing is computed again."""
         self.state.fold(seq, ts, event)
         if type(event) is not Ticked or recorded is None:
@@ -276,7 +276,7 @@ class AgentPipeline:
             return self.sensor.measure_sync(Tick(seq, ts, reason))
         return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
-    def _remember(self, event: Ticked, result: TickResult | RecordedTick) -> None:
+    def _remember(self, event: Ticked, result: TickResult) -> None:
         """Remember what was measured and decided."""
         decision, regulated = result.decision, self.regulator.data
         if event.tool_name is not None:
@@ -286,11 +286,10 @@ class AgentPipeline:
             regulated.add_decision(decision, self.state.facts, self.appraiser.mood.pressure, result.outcomes)
         if result.reading is not None:
             self.runs.add(result.reading.metrics, self._gains(result.reading))
-            if isinstance(result, TickResult):
-                self.measured = result
+            self.measured = result
 
     def with_guidance(self) -> TickResult | None:
-        """Return the newest result with the guidance that is still to be told: it may have fired at a tick before."""
+        """Return the newest result with the guidance that waits for delivery: it may have fired at an earlier tick."""
         measured = self.measured
         guidance = self.regulator.data.guidance(self.state.facts.steps)
         if measured is None or measured.decision.guidance is not None or guidance is None:
@@ -337,7 +336,7 @@ class AgentPipeline:
                 findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
         return reading, findings, light.kind
 
-    def _gains(self, reading: Reading | Brief) -> dict[str, float]:
+    def _gains(self, reading: Reading) -> dict[str, float]:
         """Return what each sign gave at a reading, for the labels that may come."""
         if self.shipped is None or not reading.losses:
             return {}

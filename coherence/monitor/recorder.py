@@ -97,15 +97,15 @@ class Telling:
         self._run = 0
         """The run at the newest event that was written here, 0 = none was."""
         self._midst = False
-        """Whether some of a task was told here, and not yet its outcome."""
+        """``True`` if a part of a task was recorded here, and not yet its outcome."""
         self._left: int | None = None
         """The run that was under way when another process went on under the next name."""
         self._shared = False
-        """Whether some of it was told here."""
+        """``True`` if a part of that run was recorded here."""
         self._next_name = ""
         """Under which another process goes on if the settings change."""
         self.mixed = False
-        """Whether another process has told a goal or an outcome since."""
+        """``True`` if another process has recorded a goal or an outcome since."""
 
     def look(self, transaction: Transaction, last: int) -> None:
         """Look at what others have written up to event number ``last``."""
@@ -202,7 +202,7 @@ class Recorder:
         self._fork = 0
         """The newest event that was known before they had to."""
         self.behind = False
-        """Whether runs could not be written, because what they were made from does not know of all events."""
+        """``True`` if runs could not be written, because the state they were made from lacks some events."""
         self.run = 1
         """Number of the run in which the newest record is."""
         self._began_as: str | None = None

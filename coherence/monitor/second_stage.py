@@ -1,13 +1,11 @@
-"""Asking a judge: on its own thread, within a time and a budget, so that a slow or broken one costs its answer only."""
+"""Questions to a judge, within a time and a budget, so that a slow or broken one costs its answer only."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
 import time
 from collections.abc import Callable
-from threading import Lock, Thread
+from functools import partial
+from threading import Lock
 from typing import Any
 
 from coherence.core.config import JudgeConfig
@@ -15,8 +13,8 @@ from coherence.core.events import Opinion
 from coherence.core.protocols import Judge
 from coherence.core.readings import excerpt
 from coherence.policy.second_opinion import Question
-
-LOG = logging.getLogger("coherence")
+from coherence.sensor.calls import Breaker, PluginCall
+from coherence.sensor.plugin_calls import run_calls
 
 SHOWN = 200
 """Characters of an error in an opinion."""
@@ -47,7 +45,7 @@ class SecondStage:
         self._config = config
         self._clock = clock
         self._lock = Lock()
-        self._thread: Thread | None = None
+        self._breaker = Breaker()
         self.name = str(getattr(judge, "name", "") or type(judge).__name__)[:SHOWN]
         self.spent_s = 0.0
         """Seconds waited so far."""
@@ -59,26 +57,21 @@ class SecondStage:
 
         ``None`` while an earlier question is under way: it may be asked again later.
         """
-        if (self._thread is not None and self._thread.is_alive()) or not self._lock.acquire(blocking=False):
+        if self._breaker.running or not self._lock.acquire(blocking=False):
             return None
         try:
             refused = self._refused()
             if refused:
                 return Opinion(question.key, judge=self.name, why=refused)
-            answers: list[float] = []
-            failures: list[str] = []
-            thread = Thread(
-                target=self._answer, args=(question, answers, failures), daemon=True, name="coherence-judge"
-            )
+            ask = partial(self._judge.judge, question.claim, question.evidence)
+            call = PluginCall("judge", ask, self._breaker, _probability)
             begun = self._clock()
-            self._thread = thread
             self.spent_usd += self._price()
-            thread.start()
-            thread.join(min(self._config.timeout_s, self._config.budget_s - self.spent_s))
+            run_calls([call], min(self._config.timeout_s, self._config.budget_s - self.spent_s))
             self.spent_s += max(self._clock() - begun, 0.0)
-            if answers:
-                return Opinion(question.key, answers[0], self.name)
-            why = failures[0] if failures else f"no answer within {self._config.timeout_s:g} s"
+            if call.failure is None:
+                return Opinion(question.key, call.value, self.name)
+            why = excerpt(f"{call.failure.kind}: {call.failure.message}", SHOWN)
             return Opinion(question.key, judge=self.name, why=why)
         finally:
             self._lock.release()
@@ -95,22 +88,6 @@ class SecondStage:
     def _price(self) -> float:
         price = getattr(self._judge, "cost_usd", 0.0)
         return float(price) if isinstance(price, int | float) and price > 0 else 0.0
-
-    def _answer(self, question: Question, answers: list[float], failures: list[str]) -> None:
-        try:
-            answers.append(_probability(_settled(self._judge.judge(question.claim, question.evidence))))
-        except Exception as error:  # a judge that fails costs its answer
-            LOG.debug("coherence: the judge failed", exc_info=True)
-            failures.append(excerpt(f"{type(error).__name__}: {error}", SHOWN))
-
-
-def _settled(made: Any) -> Any:
-    """Return what an ``async`` judge gives; it has a loop of its own."""
-    return asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made
-
-
-async def _awaited(made: Any) -> Any:
-    return await made
 
 
 def _probability(value: Any) -> float:

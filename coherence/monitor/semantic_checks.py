@@ -27,7 +27,7 @@ _MULTILINGUAL = lazy_regex(
     r"multilingual|bge-m3|labse|qwen3-embed|embeddinggemma|jina-embeddings-v[3-9]|embed-text-v2|embed-l-v2",
     re.IGNORECASE,
 )
-"""What the fingerprint of an embedder that speaks many languages holds; it is recorded, so a replay sees the same."""
+"""Part of the fingerprint of an embedder of many languages; it is recorded, so a replay sees the same."""
 
 
 class SemanticChecks(EventDetector[Corrections]):
@@ -53,7 +53,7 @@ class SemanticChecks(EventDetector[Corrections]):
         self._memory = memory
         self.cache = cache
         self.eager = False
-        """Whether texts are embedded when they are needed here; else the sensor has done so at this tick."""
+        """``True`` if texts are embedded when they are needed here; else the sensor has done so at this tick."""
         self.session = session
         self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], ScopeDrift] | None = None
 

@@ -66,7 +66,7 @@ def open_session(spec: SessionSpec) -> OpenSession:
 
 
 def silence_replay(spec: SessionSpec) -> SessionSpec:
-    """Return what is asked for; of a replay without guidance, since nobody can be told and no firing may count."""
+    """Return what is asked for; of a replay without guidance, since it would reach nobody and no firing may count."""
     if spec.source != "replay":
         return spec
     quiet = msgspec.structs.replace(spec.config.guidance, enabled=False)

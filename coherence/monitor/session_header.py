@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from base64 import b64decode
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from coherence.baseline.calibration import Calibration
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Policy
 from coherence.core.events import Source
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import frozen_hook
-from coherence.core.registry import installed
 from coherence.monitor.arguments import FIRST
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -56,7 +54,7 @@ class SessionHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     effective: MonitorConfig
-    """The settings' configuration, with what was learned from the agent's history."""
+    """The settings' configuration; of sessions of earlier versions, with a pressure fitted to the agent's history."""
     numpy: str = ""
     onnxruntime: str = ""
     start: str = ""
@@ -75,6 +73,9 @@ class SessionHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 _DECODER = msgspec.json.Decoder(SessionHeader, dec_hook=frozen_hook)
 
+_DROPPED = lazy_regex(r'"learn_pressure":(?:true|false),')
+"""Setting that is in headers recorded while there was one: ``effective`` holds what it had learned."""
+
 
 def read_beginning(row: SessionRow) -> SessionHeader:
     """Return what was recorded when a session began.
@@ -85,30 +86,9 @@ def read_beginning(row: SessionRow) -> SessionHeader:
         If this version cannot read it.
     """
     try:
-        return _DECODER.decode(row.config)
+        return _DECODER.decode(_DROPPED.sub("", row.config))
     except msgspec.DecodeError as error:
         raise ValueError(f"session {row.session} of {row.agent}: settings cannot be read: {error}") from error
-
-
-def make_beginning(
-    settings: Settings,
-    effective: MonitorConfig,
-    start: bytes | None,
-    continues: str = "",
-    policies: Mapping[str, Policy] | None = None,
-    calibration: Calibration | None = None,
-) -> SessionHeader:
-    """Return what is to be recorded when a session begins."""
-    return SessionHeader(
-        settings=settings,
-        effective=effective,
-        numpy=np.__version__,
-        onnxruntime=installed("onnxruntime"),
-        start=b64encode(start).decode() if start else "",
-        continues=continues,
-        policies=dict(policies or {}),
-        calibration=calibration or Calibration(),
-    )
 
 
 class Place(NamedTuple):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import msgspec
+import numpy as np
 
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.calibration_store import read_calibrator
-from coherence.baseline.learned_pressure import learn_pressure
 from coherence.baseline.own_scale import NEEDED, learn_own_scale
-from coherence.core.config import MonitorConfig
-from coherence.core.decisions import Appraisal
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
 from coherence.monitor.arguments import FIRST
-from coherence.monitor.codec import decode_recorded, decode_result
+from coherence.monitor.codec import decode_result
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session import (
@@ -32,7 +32,6 @@ from coherence.monitor.session_header import (
     Settings,
     add_session,
     find_place,
-    make_beginning,
     read_beginning,
 )
 from coherence.monitor.snapshots import pack, read_carry_over, unpack
@@ -42,9 +41,6 @@ from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.rows import SessionRow
 from coherence.store.runs import count_learnable, labelled_runs, relabelled
 from coherence.store.store import Store
-
-HISTORY = 5_000
-"""Newest ticks from which an agent's thresholds are learned."""
 
 
 def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
@@ -94,17 +90,23 @@ def _begin(
     calibration: Calibration,
 ) -> tuple[SessionHeader, SessionRow | None]:
     """Begin a session with the state of another, or else with the agent's baselines."""
-    effective = _learned(spec, store)
-    pipeline = make_pipeline(spec, effective, cache, name)
+    pipeline = make_pipeline(spec, spec.config, cache, name)
     if row is not None:
         load(pipeline, store, row)
         pipeline.renumber()
     elif spec.source != "replay":  # a recorded run is scored by itself, however often it was scored before
         _inherit_baselines(pipeline, store, spec.agent)
         pipeline.regulator.data.fired = store.firing_counts(spec.agent)
-    policies = pattern_policies(store) if effective.guidance.learn else {}
-    continues = row.session if row is not None else ""
-    beginning = make_beginning(settings, effective, pack(pipeline.snapshot()), continues, policies, calibration)
+    beginning = SessionHeader(
+        settings=settings,
+        effective=spec.config,
+        numpy=np.__version__,
+        onnxruntime=installed("onnxruntime"),
+        start=b64encode(pack(pipeline.snapshot())).decode(),
+        continues=row.session if row is not None else "",
+        policies=dict(pattern_policies(store)) if spec.config.guidance.learn else {},
+        calibration=calibration,
+    )
     return beginning, add_session(store, spec.agent, name, spec.source, beginning, spec.parent)
 
 
@@ -144,13 +146,9 @@ def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | No
         start = read_beginning(row).start_data()
         if start is not None:
             pipeline.restore(unpack(start))
-    measured = None
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        pipeline.apply(seq, event.ts, decode_event(event.data), decode_recorded(event))
-        measured = event if event.reading is not None else measured
-    if measured is not None:
-        pipeline.measured = decode_result(measured)
+        pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
     return seq
 
 
@@ -177,20 +175,3 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
 
 def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> bool:
     return old.outdated(new, relabelled=relabelled(store, agent, old.through, old.relabels))
-
-
-def _learned(spec: SessionSpec, store: Store) -> MonitorConfig:
-    config = spec.config
-    if not config.learn_pressure:
-        return config
-    history: list[Appraisal] = []
-    for row in reversed(store.sessions(agent=spec.agent)):
-        if row.source == "test" or len(history) >= HISTORY:
-            continue
-        last = store.last_seq(row.id)
-        for event in store.events(row.id, after=max(last - 2 * HISTORY, 0)):
-            result = decode_result(event) if event.reading is not None else None
-            if result is not None:
-                history.append(result.appraisal)
-    pressure = learn_pressure(config.pressure, history[:HISTORY], f"agent {spec.agent}")
-    return msgspec.structs.replace(config, pressure=pressure)

@@ -19,10 +19,10 @@ class TickResult(msgspec.Struct, frozen=True):
     reading: Reading | None = None
     """``None`` where a tick only asked whether a call may run."""
     kept: bool = False
-    """Whether a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
+    """``True`` if a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
     another process wrote to the session at the same moment."""
     outcomes: tuple[FiringOutcome, ...] = ()
-    """What became of earlier firings, as far as this tick could tell."""
+    """Outcomes of earlier firings that this tick could measure."""
 
     def moved(self, by: int, above: int) -> TickResult:
         """Return the same with every event number above a limit moved up: others wrote first."""
@@ -49,25 +49,6 @@ class TickResult(msgspec.Struct, frozen=True):
             kept=True,
             outcomes=self.outcomes,
         )
-
-
-class Brief(msgspec.Struct, frozen=True):
-    """As much of a recorded reading as folding needs."""
-
-    tick_seq: int
-    coherence_index: float | None
-    coverage: float
-    metrics: dict[str, float | None]
-    risk: float | None = None
-    losses: dict[str, float] = {}
-
-
-class RecordedTick(msgspec.Struct, frozen=True):
-    """As much of a result as folding needs."""
-
-    decision: Decision
-    outcomes: tuple[FiringOutcome, ...] = ()
-    reading: Brief | Reading | None = None
 
 
 class Record(msgspec.Struct, frozen=True):

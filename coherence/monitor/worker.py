@@ -70,15 +70,15 @@ class Worker:
 
     Parameters
     ----------
-    opened : Opened
+    opened : OpenSession
         The pipeline and where it stands.
     config : MonitorConfig
         Tick policy and redaction.
     full : bool
         Whether every post is written before it returns.
-    peers : Neighbours, optional
+    peers : Peers, optional
         The other agents that matter to this one.
-    lesson_recall : Remembering, optional
+    lesson_recall : LessonRecall, optional
         What is known of errors.
     second_stage : SecondStage, optional
         Who is asked for a second opinion on calls.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coherence.core.config import ForbiddenCall
 from coherence.core.decisions import DecisionKind, Finding
+from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.validation import call_text
 from coherence.detect.detector import read_arguments
 from coherence.policy.danger.classify import commands_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +16,7 @@ from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
 from coherence.detect.detector import Observed
 from coherence.sensor.calls import Breaker, PluginCall
-from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
+from coherence.sensor.plugin_calls import run_calls
 from coherence.state.reducer import AgentState
 
 MAX_WORDS = 1_000
@@ -63,7 +62,7 @@ class PluginDetector:
     def snapshot(self) -> Any:
         """Return what the detector remembers; ``None`` if it fails."""
         call = PluginCall(f"detector {self.name}", self._kept, self.breaker)
-        _run([call], SNAPSHOT_S)
+        run_calls([call], SNAPSHOT_S)
         return call.value if call.failure is None else None
 
     def restore(self, data: Any) -> None:
@@ -123,7 +122,7 @@ class PluginRules:
                 )
                 for each in self.detectors
             ]
-        _run(calls, self._timeout_s)
+        run_calls(calls, self._timeout_s)
         findings = [found for call in calls if call.failure is None for found in call.value]
         return findings, [call.failure for call in calls if call.failure is not None]
 
@@ -131,13 +130,6 @@ class PluginRules:
 def _asked(rule: Rule, shown: tuple[AgentState, Reading | None, Appraisal]) -> Sequence[object]:
     found = rule(*shown)
     return () if found is None else (found,)
-
-
-def _run(calls: Sequence[PluginCall], timeout_s: float) -> None:
-    def stages() -> Stages[None]:
-        yield Group(calls, time.monotonic() + timeout_s)
-
-    drive_sync(run_stages(stages()))
 
 
 def _as_findings(name: str, values: Sequence[object]) -> list[Finding]:

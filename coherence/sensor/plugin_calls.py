@@ -401,6 +401,15 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
         return result
 
 
+def run_calls(calls: Sequence[PluginCall], timeout_s: float) -> None:
+    """Make calls one after the other, off the caller's thread, and wait so many seconds at most for all of them."""
+
+    def stages() -> Stages[None]:
+        yield Group(calls, time.monotonic() + timeout_s)
+
+    drive_sync(run_stages(stages()))
+
+
 def _run_on_worker(job: _Job[R]) -> Steps[_Job[R]]:
     """Have a job done, in spite of calls that overrun; return the one that came to the end."""
     while True:

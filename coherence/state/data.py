@@ -35,14 +35,14 @@ class Action(msgspec.Struct):
     made: CallTrace
     came: ResultTrace
     error: bool
-    """Whether it is flagged as failed, and no command that only exits with 1: it looked for something in vain."""
+    """``True`` if it is flagged as failed, but for a command that only exits with 1: its search found nothing."""
     retry: bool
     duration_s: float | None = None
     ts: float = 0.0
-    """When the call was made, Unix seconds."""
+    """Time of the call, Unix seconds."""
     turn: int = 0
     compacted: bool = False
-    """Whether the context was shortened since the action before."""
+    """``True`` if the context was shortened since the action before."""
     blind: str = ""
     """The existing file that the call wrote to without its ever having been read; else empty."""
     called: int = 0
@@ -92,9 +92,9 @@ class Answer(msgspec.Struct):
     seq: int
     text: str
     request: str
-    """What the user had asked last."""
+    """Last request of the user by then."""
     final: bool = False
-    """Whether it is known to be an answer."""
+    """``True`` if it is known to be an answer."""
 
 
 class Said(msgspec.Struct):
@@ -115,7 +115,7 @@ class Facts(msgspec.Struct):
     goal: str = ""
     requests: list[str] = []
     request: str = ""
-    """What the user asked last; corrections are no requests of their own here."""
+    """Last request of the user; corrections are no requests of their own here."""
     request_seq: int = 0
     context: list[Item] = []
     memories: dict[str, str] = {}
@@ -149,7 +149,7 @@ class Facts(msgspec.Struct):
     """Files that were read or made -> event; the newest last."""
     answer: Answer | None = None
     unsure: Logprobs | None = None
-    """Token log-probabilities of the newest message, if the host told them."""
+    """Token log-probabilities of the newest message, if the host recorded them."""
     unsure_seq: int = 0
     context_used: int | None = None
     """Input tokens of the newest model call."""
@@ -166,7 +166,7 @@ class Facts(msgspec.Struct):
     compacted_seq: int = 0
     faults: int = 0
     joinable: bool = False
-    """Whether a call now still belongs to the message before it."""
+    """``True`` if a call now still belongs to the message before it."""
     outcome: bool | None = None
     nameless: int = 0
     """Memories without an id so far."""

@@ -1,4 +1,4 @@
-"""Progress: whether what the agent does comes to anything, told from its calls and their results."""
+"""Progress of an agent: repeats, reversals and failures among its calls and their results."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ REPEATS_FADE = 0.7
 """Share of a count of identical calls that is left at each further action that is another one."""
 
 CHANGED_AGAIN, TAKEN_BACK = 0.45, 1.0
-"""What a reversal counts for each other value that the same thing was given before, and for one that it had before."""
+"""Weight of a reversal for each other value that the same thing was given before, and for one that it had before."""
 
 UNDONE = 0.65
-"""What a reversal counts for the very call that was made before, where one like it undid it in between."""
+"""Weight of a reversal for the very call that was made before, where one like it undid it in between."""
 
 _MUTATING_WORDS = (
     "add append apply assign book cancel change close create delete deploy disable discard edit enable insert lock "
@@ -73,16 +73,16 @@ EMPTY, SUCCESS = 0.7, 0.3
 """Share of the failures in a row that is left after a search that finds nothing, and after a success."""
 
 SAME_FAILURE = 0.7
-"""Likeness of what two calls were told from which they failed alike."""
+"""Likeness of two error texts from which two calls failed alike."""
 
 WAITING = 0.15
-"""How much of a repeat counts for a call that waits for something, or that looks something up without arguments."""
+"""Share of a repeat that counts for a call that waits for something, or that looks something up without arguments."""
 
 FAILURE_CHARS = 400
 """Characters of a failure that are compared, half from each end."""
 
 CHANGED = 0.5
-"""How much a call with the same result counts where something was changed since, and nothing came of it."""
+"""Weight of a call with the same result where something was changed since, and nothing came of it."""
 
 _CHANGES = lazy_regex(
     r"(?<![0-9&=<-])>{1,2}(?![&>=]|\s?/dev/null)|\bsed -i|\btee\b|\bpatch\b"
@@ -128,9 +128,9 @@ class Waiting(msgspec.Struct, frozen=True):
     about: int = 0
     """Checksum of the arguments that say which thing it is about; 0 = none does."""
     acts: bool = False
-    """Whether it changes something, by the first verb of the tool's name or of what it is told."""
+    """``True`` if it changes something, by the first verb of the tool's name or of its only argument."""
     adds: bool = False
-    """Whether it is a command that only appends to files, which takes nothing back."""
+    """``True`` for a command that only appends to files, which takes nothing back."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -150,11 +150,11 @@ class Tried(msgspec.Struct, frozen=True):
     told: Sketch = ()
     """Words of a failure."""
     changes: int = 0
-    """How often something had been changed, by this call too."""
+    """Changes made so far, by this call too."""
     acts: bool = False
-    """Whether the call does more than look something up."""
+    """``True`` if the call does more than look something up."""
     runs: bool = False
-    """Whether it runs a command, whose result says more than what was changed."""
+    """``True`` if it runs a command, whose result says more than what was changed."""
     tool: int = 0
     """Checksum of the tool's name."""
     about: int = 0
@@ -162,9 +162,9 @@ class Tried(msgspec.Struct, frozen=True):
     result: bytes = b""
     """Digest of the whole result."""
     tells: bool = True
-    """Whether the result says more than a word or two, such as ``ok``."""
+    """``True`` if the result says more than a word or two, such as ``ok``."""
     waited: int = 0
-    """How often the agent had waited for something before."""
+    """Waits of the agent before this action."""
     adds: bool = False
     """As in :class:`Waiting`."""
 
@@ -184,9 +184,9 @@ class ProgressFacts(msgspec.Struct):
     stall: float = 0.0
     """Sum over the actions of how much each repeats one before it, faded by 0.9 an action."""
     repeats: float = 0.0
-    """How often the newest call was made before and came to the very same, without anything changed since; fades."""
+    """Number of times the newest call was made before with the very same result and no change since; fades."""
     reversals: float = 0.0
-    """How much the newest call gives the same thing another value again, or does what was undone; fades."""
+    """Degree to which the newest call gives the same thing another value again, or redoes what was undone; fades."""
     failures: float = 0.0
     """Failures in a row, flagged or not, searches that find nothing again each a little; a success leaves 0.3."""
     newest: int = 0
@@ -219,7 +219,7 @@ def likeness(one: Sketch, two: Sketch) -> float:
 
 
 def fails_alike(now: Tried, before: Tried) -> bool:
-    """Tell whether two actions failed and were told the same."""
+    """Return ``True`` if two actions failed with the same error."""
     return min(now.failure, before.failure) >= FAILED and likeness(now.told, before.told) > SAME_FAILURE
 
 
@@ -272,11 +272,11 @@ def varies(now: Tried, before: Tried) -> bool:
 
 
 CLI_WORDS = 4
-"""Words of what a tool is told in which a verb is looked for."""
+"""Words of a command-line argument in which a verb is looked for."""
 
 
 def _tells_to_change(names: Sequence[str], arguments: object) -> bool:
-    """Tell whether a tool whose name has no verb, such as ``kubectl``, is told in words to change something."""
+    """Tell whether a tool whose name has no verb, such as ``kubectl``, has an argument whose verb changes something."""
     if not isinstance(arguments, dict) or not (MUTATING.isdisjoint(names) and READING.isdisjoint(names)):
         return False
     texts = [value for value in arguments.values() if isinstance(value, str)]

@@ -51,7 +51,7 @@ MAX_OPEN = 64
 """Calls without a result that are remembered."""
 
 MAX_TOOLS = 64
-"""Tool names that are told apart; further ones are counted together."""
+"""Tool names that are counted apart; further ones are counted together."""
 
 MAX_MEMORIES = 1_000
 RELEVANT_MEMORIES = 50
@@ -93,7 +93,7 @@ class AgentState(EventDetector[Facts]):
         super().__init__(facts)
         self.config = config or MonitorConfig()
         self.budget = self.config.budget
-        """What the agent may use up, for the rules that look at it."""
+        """Budget of the agent, for the rules that look at it."""
         self.limited: frozenset[str] = frozenset()
         """Tools whose calls are counted for ever, because they have a limit."""
         self.hijack = HijackDetector()
@@ -303,7 +303,7 @@ class AgentState(EventDetector[Facts]):
             facts.cost_usd = (facts.cost_usd or 0.0) + cost
 
     def cost_of(self, event: Usage) -> float | None:
-        """Return what a model call cost in US dollars: as told, or by the configured price; ``None`` = unknown."""
+        """Return what a model call cost in US dollars: as recorded, or by the configured price; ``None`` = unknown."""
         if event.cost_usd is not None:
             return event.cost_usd
         price = self.config.prices.get(event.model or "")
@@ -478,7 +478,7 @@ EDITS = lazy_regex(r"edit|replace|patch|insert|update|modify|append", re.IGNOREC
 """Tools that change a file which is there already, by name."""
 
 OVERWRITTEN = lazy_regex(r"\b(?:updated|overwr(?:itten|ote)|replaced|modified)\b", re.IGNORECASE)
-"""What a tool says that has written to a file which was there."""
+"""Words of a tool that has written to an existing file."""
 
 FOUND = lazy_regex(r"^([^\s:]{1,300}):\d+", re.MULTILINE)
 """A line of a search result that shows a file's content: ``src/a.py:12: ...``."""

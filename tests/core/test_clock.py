@@ -40,16 +40,6 @@ class FakeTime:
         self.now += seconds
         raise TimeoutError
 
-    def event_class(self) -> type[Event]:
-        fake = self
-
-        class FakeEvent(Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                fake.now += timeout or 0.0
-                return self.is_set()
-
-        return FakeEvent
-
 
 @pytest.fixture
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
@@ -69,9 +59,7 @@ class StubSensor:
         return Reading(tick_seq=1, ts=0.0, metrics=FrozenDict(), coherence_index=1.0, band=Band.GREEN, coverage=0.0)
 
 
-def starts_with_durations(
-    fake: FakeTime, clock: IntervalClock, durations: list[float], ticks: int | None = None
-) -> list[float]:
+def starts_with_durations(fake: FakeTime, clock: IntervalClock, durations: list[float]) -> list[float]:
     """Drive the clock with measurements that take so long; return when each began, from the start on."""
     began, begin = [], fake.now
     left = list(durations)
@@ -80,7 +68,7 @@ def starts_with_durations(
         began.append(fake.now - begin)
         fake.now += left.pop(0)
 
-    asyncio.run(clock.drive(measure, ticks=len(durations) if ticks is None else ticks))
+    asyncio.run(clock.drive(measure, ticks=len(durations)))
     return began
 
 
@@ -102,14 +90,6 @@ def test_interval_clock_ticks_that_fall_into_a_long_measurement_are_counted_as_m
 
 def test_interval_clock_with_wait_first_the_first_tick_comes_after_one_interval(fake_time: FakeTime) -> None:
     assert starts_with_durations(fake_time, IntervalClock(10, wait_first=True), [1.0, 1.0]) == [10.0, 20.0]
-
-
-def test_interval_clock_the_ticks_limit_counts_from_where_this_drive_began(fake_time: FakeTime) -> None:
-    clock = IntervalClock(10)
-    assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=2)) == 2
-    assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=3)) == 3
-    assert clock.ticks == 5
-    assert starts_with_durations(fake_time, clock, [0.0], ticks=0) == []
 
 
 def test_interval_clock_a_tick_leaves_the_number_to_the_sensor_and_tells_time_and_reason(fake_time: FakeTime) -> None:
@@ -186,33 +166,6 @@ def test_interval_clock_a_stop_after_the_end_does_no_harm_to_the_next_block() ->
     assert clock.ticks == 4
 
 
-@pytest.mark.parametrize("during", ["the wait", "the measurement"])
-def test_interval_clock_cancelling_drive_ends_it(during: str) -> None:
-    async def main() -> None:
-        reached = asyncio.Event()
-
-        async def measure(tick: Tick) -> None:
-            reached.set()
-            if during == "the measurement":
-                await asyncio.Event().wait()
-
-        driving = asyncio.create_task(IntervalClock(LONG).drive(measure))
-        await reached.wait()
-        driving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(driving, PATIENCE)
-
-    asyncio.run(main())
-
-
-def test_interval_clock_an_exception_of_measure_reaches_the_caller_of_drive() -> None:
-    async def measure(tick: Tick) -> None:
-        raise LookupError("mine")
-
-    with pytest.raises(LookupError, match="mine"):
-        asyncio.run(IntervalClock(LONG).drive(measure))
-
-
 def test_thread_measures_on_a_thread_that_ends_with_the_block() -> None:
     threads: list[Thread] = []
     enough = Event()
@@ -241,45 +194,6 @@ def test_interval_clock_leaving_the_block_finishes_a_measurement_under_way() -> 
         assert began.wait(PATIENCE)
         Thread(target=go_on.set).start()
     assert finished.is_set()
-
-
-def test_an_exception_in_the_block_ends_the_thread_and_goes_on() -> None:
-    measured = Event()
-    measuring: list[Thread] = []
-
-    def note(tick: Tick) -> None:
-        measuring.append(current_thread())
-        measured.set()
-
-    def run() -> None:
-        with IntervalClock(LONG).thread(StubSensor(note)):
-            assert measured.wait(PATIENCE)
-            raise LookupError
-
-    with pytest.raises(LookupError):
-        run()
-    assert not measuring[0].is_alive()
-
-
-def test_a_thread_keeps_to_the_grid_and_counts_missed_ticks_too(
-    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coherence.core.clock.Event", fake_time.event_class())
-    clock, began, durations = IntervalClock(10), [], [3.0, 25.0, 0.0]
-    over = Event()
-
-    def measure(tick: Tick) -> None:
-        began.append(fake_time.now - 1000.0)
-        fake_time.now += durations.pop(0)
-        if not durations:
-            clock.stop()
-            over.set()
-
-    with clock.thread(StubSensor(measure)):
-        assert over.wait(PATIENCE)
-    # As with drive: the measurement begun at 10 ends at 35, so that 20 and 30 are missed.
-    assert began == [0.0, 10.0, 40.0]
-    assert clock.missed == 2
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan, "1", True])

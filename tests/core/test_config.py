@@ -62,7 +62,7 @@ def test_a_table_of_weights_replaces_all_of_them() -> None:
         ({"window": "20"}, "window"),
         ({"window": 0}, "window"),
         ({"window": True}, "window"),
-        ({"learn_pressure": "yes"}, "learn_pressure"),
+        ({"redact": "yes"}, "redact"),
         ({"tick": "sometimes"}, "tick"),
         ({"tick": 0.0}, "tick"),
         ({"bands": [0.8, 0.6]}, "bands"),

@@ -2,23 +2,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from coherence.core.decisions import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, Signal, worst_kind
+from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, Mode, Signal, worst_kind
 from coherence.core.readings import FrozenDict
 
 
-@pytest.mark.parametrize(("kind", "goes_on"), [("continue", True), ("guide", True), ("warn", True), ("block", False)])
-def test_decisions_a_decision_is_true_where_the_agent_may_go_on(kind: DecisionKind, goes_on: bool) -> None:
-    assert bool(Decision(seq=1, kind=kind)) is goes_on
-
-
-def test_decisions_a_decision_prints_what_it_says() -> None:
+def test_decisions_a_decision_is_false_for_block_equals_its_word_and_shows_as_one_line() -> None:
+    assert [bool(Decision(seq=1, kind=kind)) for kind in KINDS] == [True, True, True, False]
     assert str(Decision(seq=1, kind="continue")) == "continue"
-    assert str(Decision(seq=1, kind="warn", message="4 errors in a row")) == "warn: 4 errors in a row"
-
-
-def test_decisions_a_decision_equals_its_word_and_shows_as_one_line() -> None:
     decision = Decision(seq=7, kind="warn", message="4 errors in a row")
     assert (
         decision == "warn"
@@ -26,6 +16,7 @@ def test_decisions_a_decision_equals_its_word_and_shows_as_one_line() -> None:
         and decision == Decision(seq=7, kind="warn", message=decision.message)
     )
     assert decision not in ("guide", 7)
+    assert str(decision) == "warn: 4 errors in a row"
     assert repr(decision) == "<Decision 7: warn: 4 errors in a row>"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.core.redact import MAX_DEPTH, TOO_DEEP, Redactor, redact, redact_value
+from coherence.core.redact import MAX_DEPTH, TOO_DEEP, redact, redact_value
 from coherence.providers.readers import read_transcripts
 
 BODY = "a1B2c3D4e5F6g7H8i9J0"
@@ -476,11 +476,6 @@ def test_redact_value_texts_at_any_place_are_redacted_and_the_input_is_not_chang
     assert value == copy
 
 
-def test_redact_value_what_holds_no_secret_is_shared_with_the_copy() -> None:
-    clean = {"a": [1, 2]}
-    assert redact_value([clean, GITHUB])[0] is clean
-
-
 def test_redact_value_keys_are_redacted_and_stay_different() -> None:
     other = GITHUB.replace("a1", "z9")
     assert redact_value({GITHUB: 1, other: 2, 3: "x"}) == {
@@ -504,16 +499,6 @@ def test_redact_value_lists_under_a_sensitive_key_and_arguments_after_a_flag_are
 def test_redact_value_a_schema_under_a_sensitive_key_stays() -> None:
     schema = {"properties": {"token": {"type": "string", "description": "The token."}}}
     assert redact_value(schema) is schema
-
-
-def test_redact_value_a_named_tuple_becomes_a_tuple_only_if_it_holds_a_secret() -> None:
-    class Pair(NamedTuple):
-        a: str
-        b: str
-
-    clean = Pair("x", "y")
-    assert redact_value(clean) is clean
-    assert redact_value(Pair("x", GITHUB)) == ("x", "[redacted:github-token]")
 
 
 def nested(depth: int, value: object) -> object:
@@ -557,42 +542,6 @@ def test_redact_value_a_nearly_full_stack_raises_nothing() -> None:
             return redact_value(nested(100, "x")) if level > 100 else None
 
     down(0)
-
-
-def test_redact_value_other_types_come_back_as_they_are() -> None:
-    for value in (b"password=hunter2", {1, 2}, object(), None, 3, 2.5, True):
-        assert redact_value(value) is value
-
-
-def test_redactor_own_rules_run_beside_the_built_in_ones() -> None:
-    redactor = Redactor({"badge": r"badge (\d+)", "host": r"\w+\.corp"})
-    assert (
-        redactor.text("badge 123 on db1.corp, password=hunter2")
-        == f"badge [redacted:badge] on [redacted:host], password={PASSWORD}"
-    )
-    assert redactor.value({"a": ["badge 1"]}) == {"a": ["badge [redacted:badge]"]}
-    assert redact("badge 123") == "badge 123"
-
-
-@pytest.mark.parametrize("expression", [r"\w+", r".+", r"", r"redacted", r"a*"])
-def test_redactor_own_rules_leave_what_stands_for_a_secret_alone(expression: str) -> None:
-    redactor = Redactor({"own": expression})
-    once = redactor.text("a word and password=hunter2")
-    assert redactor.text(once) == once
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        ({"badge": "("}, "the expression of 'badge' is not valid: missing \\)"),
-        ({"badge": 3}, "the expression of 'badge' is not valid"),
-        ({"My Badge": "x"}, "kind 'My Badge' must be of small letters, digits and hyphens"),
-        ({"": "x"}, "kind '' must be"),
-    ],
-)
-def test_redactor_an_own_rule_that_is_not_valid_is_refused_by_name(extra: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Redactor(extra)
 
 
 def test_redact_real_runs_change_only_where_there_is_a_credential() -> None:

@@ -18,13 +18,11 @@ from property_sizes import examples
 
 from coherence.core.validation import (
     MAX_TEXT,
-    call_text,
     check_count,
     check_flag,
     check_number,
     check_text,
     clean,
-    ends,
     to_json,
 )
 
@@ -148,13 +146,3 @@ def test_to_json_many_brackets_side_by_side_are_no_depth() -> None:
 def test_check_number_a_message_names_the_field_and_the_value(check: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         check()
-
-
-def test_call_text_a_call_as_one_text() -> None:
-    assert call_text("Bash", {"command": "ls", "n": 1}) == 'Bash({"command":"ls","n":1})'
-    assert call_text("Bash", "ls") == "Bash(ls)"
-
-
-@pytest.mark.parametrize(("most", "left"), [(7, "abcdefg"), (6, "abc-efg"), (5, "ab-fg"), (1, "-"), (0, "-")])
-def test_of_a_text_that_is_too_long_no_more_than_both_ends_are_left(most: int, left: str) -> None:
-    assert ends("abcdefg", most, "-") == left

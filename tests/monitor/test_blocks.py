@@ -52,12 +52,63 @@ def ask(m: Monitor, arguments: dict[str, str] = WIPE, times: int = 1) -> list[st
     return [m.check("Bash", arguments).kind for _ in range(times)]
 
 
-def test_blocks_a_calm_agent_is_refused_nothing() -> None:
-    m = monitor()
-    step(m, lost=False)
-    assert ask(m) == ask(m, LOOK) == ["continue"]
+LIVES: dict[str, tuple[dict[str, Any], str]] = {
+    "a calm agent is refused nothing": ({}, "calm:continue wipe:continue look:continue"),
+    "block='all' refuses every call": (
+        {"block": "all"},
+        "calm:continue look:continue lost:block look:block look:block",
+    ),
+    "a block ends after the stated number of refusals, and the next one has refusals of its own": (
+        {"refusals": 3},
+        "lost:block look:warn look:warn look:warn look:warn wipe:block wipe:block wipe:block wipe:warn wipe:warn "
+        "lost:warn calm:continue lost:block wipe:block wipe:block wipe:block wipe:warn",
+    ),
+    "recovery ends a block and forgets its refusals": (
+        {"refusals": 3},
+        "lost:block wipe:block wipe:block calm:continue wipe:continue lost:block wipe:block wipe:block wipe:block "
+        "wipe:warn",
+    ),
+    "unblocking ends a block until it has calmed down": (
+        {},
+        "lost:block wipe:block unblock:warn wipe:warn lost:warn calm:continue lost:block wipe:block",
+    ),
+    "a budget is not worn down by refusals but lifted by unblock, for as long as it would refuse": (
+        {"budget": {"calls": 1}, "refusals": 2},
+        "calm:block look:block look:block look:block look:block unblock:warn look:warn look:warn calm:warn look:warn",
+    ),
+    "with a milder rule destructive calls are only warned of": (
+        {"rules": {"dial": {}, "destructive_call": {"most": "warn"}}},
+        "lost:block wipe:warn",
+    ),
+}
+"""Each life: settings, and the kind of the decision after each act."""
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_blocks_each_act_is_decided_as_stated_and_replays(tmp_path: Path, life: str) -> None:
+    settings, acts = LIVES[life]
+    with monitor(tmp_path / "s.db", **settings) as m:
+        for at, (act, kind) in enumerate(part.split(":") for part in acts.split()):
+            if act in ("calm", "lost"):
+                found = step(m, lost=act == "lost")
+            elif act == "unblock":
+                m.unblock("seen by the operator")
+                found = m.decide().kind
+            else:
+                found = m.check("Bash", WIPE if act == "wipe" else LOOK).kind
+            assert found == kind, f"act {at}, {act}"
+    check_replay(tmp_path / "s.db")
+
+
+def test_blocks_a_lifted_block_is_shown_as_such_and_a_destructive_call_in_any_case() -> None:
+    m = monitor(refusals=1)
     dangerous = next(found for found in m.check("Bash", WIPE).findings if found.rule == "destructive_call")
-    assert not dangerous.active and "rm" in dangerous.why  # it is shown all the same
+    assert not dangerous.active and "rm" in dangerous.why
+    step(m, lost=True)
+    ask(m, times=2)
+    step(m, lost=True)
+    found = next(found for found in m.decide().findings if found.rule == "dial")
+    assert (found.severity, found.active, found.lifted, found.acts) == ("block", True, True, "warn")
 
 
 def test_blocks_at_block_destructive_calls_are_refused_on_every_try_and_others_are_not(tmp_path: Path) -> None:
@@ -69,64 +120,6 @@ def test_blocks_at_block_destructive_calls_are_refused_on_every_try_and_others_a
         refused = m.check("Bash", WIPE)
         assert not refused and refused.message.startswith("the agent is lost")
         assert "dial calms down, somebody unblocks the agent, or 3 more are refused" in refused.message  # 10 - 7
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_block_all_refuses_every_call(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", block="all") as m:
-        step(m, lost=False)
-        assert ask(m, LOOK) == ["continue"]
-        step(m, lost=True)
-        assert ask(m, LOOK, 2) == ["block", "block"]
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_a_block_ends_after_the_stated_number_of_refusals(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", refusals=3) as m:
-        step(m, lost=True)
-        assert ask(m, LOOK, 9) == ["warn"] * 9  # what is not refused does not wear it down
-        assert ask(m, times=5) == ["block"] * 3 + ["warn"] * 2
-        assert step(m, lost=True) == "warn"  # as long as the same goes on
-        found = next(found for found in m.decide().findings if found.rule == "dial")
-        assert (found.severity, found.active, found.lifted, found.acts) == ("block", True, True, "warn")
-        assert step(m, lost=False) == "continue"
-        assert step(m, lost=True) == "block"  # another block, with refusals of its own
-        assert ask(m, times=4) == ["block"] * 3 + ["warn"]
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_unblocking_ends_a_block_until_it_has_calmed_down(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db") as m:
-        step(m, lost=True)
-        assert ask(m) == ["block"]
-        m.unblock("seen by the operator")
-        assert ask(m) == ["warn"]
-        assert (m.decide().kind, step(m, lost=True)) == ("warn", "warn")
-        assert (step(m, lost=False), step(m, lost=True)) == ("continue", "block")
-        assert ask(m) == ["block"]
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_recovery_ends_a_block_and_forgets_its_refusals(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", refusals=3) as m:
-        step(m, lost=True)
-        assert ask(m, times=2) == ["block"] * 2
-        step(m, lost=False)
-        assert ask(m) == ["continue"]
-        step(m, lost=True)
-        assert ask(m, times=4) == ["block"] * 3 + ["warn"]
-    check_replay(tmp_path / "s.db")
-
-
-def test_a_budget_is_not_worn_down_by_refusals_but_lifted_by_unblock(tmp_path: Path) -> None:
-    with monitor(tmp_path / "s.db", budget={"calls": 1}, refusals=2) as m:
-        step(m, lost=False)
-        assert ask(m, LOOK, 6) == ["block"] * 6
-        assert "until the budget is raised or somebody unblocks" in m.check("Read").message
-        m.unblock()
-        assert ask(m, LOOK, 3) == ["warn"] * 3
-        step(m, lost=False)
-        assert ask(m, LOOK) == ["warn"]  # for as long as it would refuse
     check_replay(tmp_path / "s.db")
 
 
@@ -148,26 +141,6 @@ def test_blocks_refusals_by_a_budget_do_not_count_against_a_later_block() -> Non
     step(m, lost=True)
     ask(m, times=2)
     assert not any(found.lifted for found in m.check("Bash", WIPE).findings)  # the third one of the new block
-
-
-@pytest.mark.parametrize("most", ["continue", "guide", "warn"])
-def test_blocks_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: Path, most: str) -> None:
-    with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"most": most}}) as m:
-        step(m, lost=True)
-        assert ask(m) == ["warn"]  # of the block
-    check_replay(tmp_path / "s.db")
-
-
-def test_blocks_errors_block_and_a_success_recovers() -> None:
-    m = Monitor(embedder=HashingEmbedder(16))
-    for number in range(7):
-        m.tool_call("Bash", {"command": f"make {number}"})
-        m.tool_result("boom", error=True)
-    assert (m.decide().kind, ask(m)) == ("block", ["block"])
-    for number in range(9):
-        m.tool_call("Read", {"path": f"{number}.py"})
-        m.tool_result(f"line {number}")
-    assert ask(m) != ["block"]
 
 
 def test_blocks_a_judgement_does_not_end_a_block() -> None:

@@ -13,7 +13,7 @@ from coherence.core.readings import Band
 WORST = (Band.ORANGE, Band.RED)
 
 Call = tuple[str, str, dict[str, Any], str]
-"""What the agent says, the tool, its arguments, the result."""
+"""Words of the agent, the tool, its arguments, the result."""
 
 
 def bands(goal: str, calls: Iterable[Call], **settings: Any) -> list[Band]:

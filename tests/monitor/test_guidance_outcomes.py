@@ -86,12 +86,3 @@ def test_guidance_outcomes_a_new_goal_is_a_new_task(tmp_path: Path) -> None:
         m.outcome(True)
     assert newer is not None
     assert rows(path, "SELECT firing_id FROM firing_outcomes WHERE horizon = 0") == [(newer.id,)]
-
-
-def test_an_outcome_without_a_firing_leaves_no_trace(tmp_path: Path) -> None:
-    with guided(tmp_path / "s.db") as m:
-        m.outcome(True)
-        step(m, "fine")
-        m.outcome(False, score=0.1)
-    assert rows(tmp_path / "s.db", "SELECT * FROM firing_outcomes") == []
-    check_replay(tmp_path / "s.db")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lessons.agents import MISSING, known, monitor, ran, solve
 
-from coherence import Fleet
-from coherence.core.decisions import Guidance
-from coherence.lessons import LessonStore, Origin
+from coherence import Fleet, Monitor
+from coherence.core.decisions import Decision, Guidance
+from coherence.lessons import Lesson, LessonStore, Origin
 from coherence.providers import HashingEmbedder
 from monitor.helpers import check_replay
 
@@ -233,3 +236,194 @@ def test_lesson_recall_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_n
         assert m.lessons is not None
         assert [(lesson.fix_text, lesson.count) for lesson in m.lessons.lessons()] == [("pip install pyyaml", 1)]
     check_replay(path)
+
+
+class Slow(HashingEmbedder):
+    def embed(self, text: str) -> object:  # type: ignore[override]
+        time.sleep(0.3)
+        return super().embed(text)
+
+
+def kept(path: Path) -> list[tuple[str, int, int, int]]:
+    with LessonStore(path, embedder=False) as lessons:
+        return [(each.fix_text, each.count, each.helped, each.failed) for each in lessons.lessons()]
+
+
+def test_lesson_recall_what_destroys_something_is_no_advice(tmp_path: Path) -> None:
+    error = "rm: cannot remove 'build': Is a directory"
+    with monitor(tmp_path / "s.db") as m:
+        assert m.lessons is not None
+        m.lessons.record(pattern="rm", error_text=error, fix_text="rm -rf build", tool="Bash")
+        m.lessons.record(pattern="git", error_text="error: failed to push some refs", fix_text="git push --force")
+        assert known(ran(m, "rm build", error, error=True)) is None
+        assert known(ran(m, "git push", "error: failed to push some refs", error=True)) is None
+
+
+def test_lesson_recall_a_fix_with_other_names_says_so_and_its_failure_is_not_held_against_the_lesson(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    with LessonStore(path, embedder=HashingEmbedder(64)) as lessons:
+        lessons.record(pattern="NoModule", error_text=MISSING, fix_text="pip install yaml", tool="Bash")
+    other = MISSING.replace("yaml", "cv2")
+    with monitor(path) as m:
+        decision = ran(m, "python app.py", other, error=True)
+        told = known(decision)
+        assert (
+            told is not None and "one with another name was solved in a way that would here be: pip install cv2" in told
+        )
+        assert decision.guidance is not None
+        m.delivered(decision.guidance)
+        ran(m, "pip install cv2", "ERROR: No matching distribution found for cv2", error=True)
+        ran(m, "pip install cv2 --pre")
+        ran(m, "python app.py", other, error=True)
+    assert ("pip install yaml", 1, 0, 0) in kept(path)
+
+
+def test_lesson_recall_a_lesson_is_judged_only_by_what_it_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with monitor(path, "one") as m:
+        solve(m)
+    with monitor(path, "two") as m:  # told pip install pyyaml, does something else, and that helps
+        guidance = ran(m, "python app.py", MISSING, error=True).guidance
+        assert guidance is not None
+        m.delivered(guidance)
+        ran(m, "apt-get install python3-yaml")
+        ran(m, "python app.py")
+    assert sorted(kept(path)) == [("apt-get install python3-yaml", 1, 0, 0), ("pip install pyyaml", 1, 0, 0)]
+
+
+def test_lesson_recall_a_lesson_that_cannot_be_kept_keeps_no_other_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with monitor(path) as m:
+        ran(m, "npm run build", "npm ERR!", error=True)  # says nothing
+        ran(m, "npm install left-pad")
+        ran(m, "npm run build")
+        solve(m)
+    assert ("pip install pyyaml", 1, 0, 0) in kept(path)
+
+
+@pytest.mark.slow
+def test_lesson_recall_what_was_just_learned_is_there_at_the_next_error_and_after_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with monitor(path, embedder=Slow(64)) as m:
+        solve(m)
+        assert known(ran(m, "python app.py", MISSING, error=True)) is not None
+        ran(m, "pip install --force-reinstall pyyaml")
+        ran(m, "python app.py")
+    assert len(kept(path)) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_lesson_recall_a_child_of_a_fork_writes_what_it_learns_and_not_what_its_parent_did(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with monitor(path, "parent") as m:
+        ran(m, "python app.py", MISSING, error=True)
+        child = os.fork()
+        if child == 0:
+            try:
+                with monitor(path, "child") as own:
+                    solve(own)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        ran(m, "pip install pyyaml")
+        ran(m, "python app.py")
+    assert kept(path) == [("pip install pyyaml", 2, 0, 0)]
+
+
+BUSY = "Error: listen EADDRINUSE: address already in use :::8000"
+
+
+def together(m: Monitor, *made: tuple[str, str, bool]) -> Decision:
+    """Make all calls first, as a model does it in one turn, then tell their results."""
+    calls = [m.tool_call("Bash", {"command": command}) for command, _, _ in made]
+    for call, (_, result, error) in zip(calls, made, strict=True):
+        m.tool_result(result, error=error, call=call)
+    return m.decide()
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with monitor(path, "one") as m:
+        solve(m)
+        m.flush()
+        assert m.lessons is not None
+        m.lessons.record(pattern="Port", error_text=BUSY, fix_text="export PORT=8001", tool="Bash")
+    return path
+
+
+@pytest.mark.parametrize("tick", ["step", "event", "manual"])
+@pytest.mark.parametrize("successes", [1, 3])
+def test_lesson_recall_an_error_before_the_success_of_a_parallel_call_is_told(
+    taught: Path, tick: str, successes: int
+) -> None:
+    with monitor(taught, "two", config={"tick": tick, "guidance": {"randomise": False}}) as m:
+        others = [(f"cat {at}.py", "import os", False) for at in range(successes)]
+        decision = together(m, ("python app.py", MISSING, True), *others)
+        told = known(decision)
+        assert told is not None and "it was solved by: pip install pyyaml" in told
+        guidance = decision.guidance
+        assert guidance is not None and guidance.pattern == "known_error"
+        m.delivered(guidance)
+        ran(m, "pip install pyyaml")
+        assert known(ran(m, "python app.py")) is None
+        m.flush()
+        assert m.lessons is not None
+        assert {each.fix_text: each.helped for each in m.lessons.lessons()}["pip install pyyaml"] == 1
+    check_replay(taught)
+
+
+@pytest.mark.parametrize("tick", ["step", "manual"])
+def test_lesson_recall_two_errors_of_one_turn_are_both_told(taught: Path, tick: str) -> None:
+    with monitor(taught, "two", config={"tick": tick, "guidance": {"randomise": False}}) as m:
+        decision = together(m, ("python app.py", MISSING, True), ("npm start", BUSY, True), ("ls", "app.py", False))
+        told = known(decision)
+        assert told is not None and "pip install pyyaml" in told and "export PORT=8001" in told
+    check_replay(taught)
+
+
+def test_lesson_recall_at_most_three_are_looked_up_and_each_once(taught: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monitor(taught, "two", config={"tick": "manual"}) as m:
+        assert m.lessons is not None
+        asked: list[str] = []
+        query = m.lessons.query
+
+        def asking(text: str, **more: Any) -> list[Lesson]:
+            asked.append(text)
+            return query(text, **more)
+
+        monkeypatch.setattr(m.lessons, "query", asking)
+        errors = [(f"python {at}.py", MISSING.replace("yaml", f"mod{at}"), True) for at in range(9)]
+        together(m, *errors, ("ls", "app.py", False))
+        assert asked == [text for _, text, _ in reversed(errors[-3:])]
+        m.message("assistant", "let me see")
+        m.decide()
+        assert len(asked) == 3
+    check_replay(taught)
+
+
+def test_lesson_recall_what_was_solved_or_left_behind_is_not_told(taught: Path) -> None:
+    with monitor(taught, "two", config={"tick": "manual"}) as m:
+        for command, result, error in (("python app.py", MISSING, True), ("pip install pyyaml", "ok", False)):
+            m.tool_result(result, error=error, call=m.tool_call("Bash", {"command": command}))
+        assert known(ran(m, "python app.py")) is None
+        together(m, ("python app.py", MISSING, True), ("ls", "app.py", False))
+        assert known(ran(m, "ls", "app.py")) is None  # a call after it says that the agent has gone on
+
+
+def test_lesson_recall_an_error_that_waits_for_its_fix_is_told_after_calls_that_nobody_looked_at(
+    taught: Path,
+) -> None:
+    with monitor(taught, "two", config={"tick": "manual"}) as m:
+        m.tool_result(MISSING, error=True, call=m.tool_call("Bash", {"command": "python app.py"}))
+        assert known(ran(m, "ls", "app.py")) is not None
+
+
+def test_lesson_recall_the_text_is_that_of_the_error_even_if_the_context_has_no_room_for_it(
+    taught: Path,
+) -> None:
+    with monitor(taught, "two", config={"tick": "manual", "window": 1}) as m:
+        assert known(together(m, ("python app.py", MISSING, True), ("ls", "app.py", False))) is not None

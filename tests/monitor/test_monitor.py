@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -40,21 +39,14 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("store of an int", "store", {"store": 5}),
     ("unknown durability", "durability", {"durability": "paranoid"}),
     ("budget of a number", "budget", {"budget": 5}),
-    ("negative tokens", "budget", {"budget": {"tokens": -1}}),
-    ("cost of NaN", "budget", {"budget": {"cost_usd": math.nan}}),
     ("embedder of a text", r"embedder: a name .*'hashing' .* HashingEmbedder\(\)", {"embedder": "hashing"}),
     ("embedder class", "embedder", {"embedder": HashingEmbedder}),
     ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
     ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
-    ("no weights", "config: weights: no metric has a weight above 0.*default weights", {"config": {"weights": {}}}),
     ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
-    ("unknown tick policy", "config.*tick", {"config": {"tick": "often"}}),
-    ("missing file", r"no such file\.toml", {"config": "no such file.toml"}),
     ("unknown metric", "metric is called", {"config": {"metrics": ["telepathy"]}}),
-    ("session of an int", "session", {"session": 1}),
     ("unknown source", "source", {"source": "rumour"}),
     ("metrics of an int", "metrics", {"metrics": 5}),
-    ("metrics of a text", "metrics", {"metrics": "error_rate"}),
     ("metric without a name", "metric", {"metrics": [object()]}),
     ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
     ("dangers of an int", "dangers must be a list", {"dangers": 5}),
@@ -116,14 +108,6 @@ def test_history_deciding_again_changes_nothing() -> None:
     assert first.seq == 4  # goal, call, result, tick
 
 
-def test_monitor_deciding_before_anything_has_happened_measures_once() -> None:
-    m = monitor()
-    assert m.latest is None
-    assert m.decide() == m.decide()
-    assert len(m.events()) == 1
-    assert m.decide().kind == "continue"
-
-
 def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
     def life(ticks: int) -> tuple[Any, int]:
         m = monitor(goal="fix the login", config={"tick": "manual"})
@@ -172,21 +156,6 @@ def test_vitals_what_is_shown_is_in_range_and_newest_first() -> None:
     }
     assert m.vitals["context_exhaustion"] is None  # nobody told the size of the window
     assert (m.counters.calls, m.counters.errors) == (300, 100)
-
-
-def test_vitals_uncertainty_is_measured_without_an_embedder() -> None:
-    m = Monitor(embedder=False, config={"tick": "manual"})
-    m.decide()
-    assert m.vitals["uncertainty"] is None and "uncertainty is unknown: no message" in m.latest.explain()  # type: ignore[union-attr]
-    m.message("assistant", "Hmm, I am not sure; perhaps it is the index, or it might be something else entirely.")
-    m.decide()
-    # hedging in full, no retries, no other form: 0.40 of 0.75
-    assert m.vitals["uncertainty"] == pytest.approx(0.40 / 0.75)
-    assert m.latest is not None and m.latest.metrics["uncertainty"] == m.vitals["uncertainty"]
-    for _ in range(3):
-        m.message("assistant", "It is the index.")
-    m.decide()
-    assert m.vitals["uncertainty"] == 0.0
 
 
 @pytest.mark.parametrize("embedder", [False, HashingEmbedder(32)], ids=["none", "without a scale"])

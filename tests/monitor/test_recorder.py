@@ -149,12 +149,6 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["one session", "own agents"])
-def test_recorder_four_processes_write_200_events_each(tmp_path: Path, same: bool) -> None:
-    write_at_once(tmp_path / "s.db", 4, 200, same=same)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("same", [True, False], ids=["one session", "own agents"])
 def test_recorder_four_processes_write_2000_events_each(tmp_path: Path, same: bool) -> None:
     write_at_once(tmp_path / "s.db", 4, 2_000, same=same)
 

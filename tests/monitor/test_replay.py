@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coherence import Fleet, Monitor, MonitorConfig, Store
 from coherence.core.readings import FrozenDict, MetricInput
 from coherence.core.scale import Curve, Scale, scale_text
 from coherence.monitor.replay import Replay, ReplayError, Report
+from coherence.monitor.session_header import read_beginning
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
@@ -90,44 +92,26 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
         live(m, 520, seed=3)
     with Store(path) as store:
         assert store.count_events() >= 2_000
-    for seed in ("0", "4711"):
-        folder = tmp_path / f"elsewhere{seed}"
-        folder.mkdir()
-        result = subprocess.run(
-            [Path(sys.executable).with_name("coherence"), "replay", path, "--check"],
-            cwd=folder,
-            env={**os.environ, "PYTHONHASHSEED": seed, "HOME": str(folder)},
-            capture_output=True,
-            text=True,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert "are equal bit for bit" in result.stdout
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    result = subprocess.run(
+        [Path(sys.executable).with_name("coherence"), "replay", path, "--check"],
+        cwd=folder,
+        env={**os.environ, "PYTHONHASHSEED": "4711", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "are equal bit for bit" in result.stdout
 
 
-@pytest.mark.slow
-def test_report_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) -> None:
+def test_read_beginning_a_setting_of_an_earlier_version_does_not_keep_a_store_from_being_read(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    for part in range(4):
-        with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
-            live(m, 40, seed=part)
+    Monitor(store=path, embedder=False).close()
     with Store(path) as store:
-        assert len(store.sessions()) == 1
-    report = check(path)
-    assert report.equal == report.ticks > 100
-
-
-@pytest.mark.slow
-def test_replay_a_session_with_changed_settings_is_replayed_from_the_state_it_began_with(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    for budget in ({"tokens": 10**6}, {"tokens": 2 * 10**6}):
-        with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), budget=budget) as m:
-            live(m, 60)
-    with Store(path) as store:
-        rows = store.sessions()
-        assert [row.session for row in rows] == ["1", "1~2"]
-        for row in rows:
-            report = Replay(store, row).report()
-            assert report.equal == report.ticks
+        row = session(store)
+    older = msgspec.structs.replace(row, config=row.config.replace('"rules":', '"learn_pressure":false,"rules":'))
+    assert older != row and read_beginning(older) == read_beginning(row)
 
 
 def test_nothing_is_embedded_in_a_replay_and_the_vectors_are_those_of_the_recording(tmp_path: Path) -> None:
@@ -227,31 +211,6 @@ def test_replay_every_shipped_run_replays_bit_for_bit(tmp_path: Path) -> None:
         for row in rows:
             report = Replay(store, row).report()
             assert report.equal == report.ticks > 0, report
-
-
-TOGETHER = """
-import sys, time
-from coherence import Monitor
-from coherence.providers import HashingEmbedder
-m = Monitor(agent="main", goal="g", resume=True, store=sys.argv[1], embedder=HashingEmbedder(), budget={"calls": 1000})
-for at in range(30):
-    m.check("Bash", {"at": at})
-    m.tool_call("Bash", {"at": at, "who": sys.argv[2]})
-    m.tool_result(f"{at} files", error=at % 5 == 0)
-    m.decide()
-    time.sleep(0.02)
-m.close()
-"""
-
-
-@pytest.mark.slow
-def test_report_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    writers = [subprocess.Popen([sys.executable, "-c", TOGETHER, path, str(who)]) for who in range(2)]
-    assert [writer.wait(60) for writer in writers] == [0, 0]
-    report = check(path)
-    assert report.events >= 1 + 2 * 30 * 4
-    assert report.equal == report.ticks, report.differences[:3]
 
 
 def test_recorded_a_difference_is_named(tmp_path: Path) -> None:

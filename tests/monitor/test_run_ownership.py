@@ -1,10 +1,9 @@
-"""Two processes that tell one session, or one agent, at once: nothing wrong is learned from their runs."""
+"""Two monitors that record one session, or one agent, at once: nothing wrong is learned from their runs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,61 +11,39 @@ from coherence.monitor.monitor import Monitor
 from coherence.store.runs import count_runs, labelled_runs
 from coherence.store.store import Store
 
-TELLER = """
-import sys
-from coherence.monitor.monitor import Monitor
 
 class Odd:
-    name, inverted, version, value = "odd", True, "1", 0.0
-    def compute(self):
-        return self.value
+    """A metric that shows what it is set to."""
 
-odd = Odd()
-settings = eval(sys.argv[2])
-m = Monitor(resume=True, store=sys.argv[1], embedder=False, metrics=[odd], **settings)
-print(m.session, flush=True)
-for line in sys.stdin:
-    word, _, rest = line.strip().partition(" ")
-    if word == "goal":
-        m.goal(rest)
-    elif word == "step":
-        odd.value = float(rest)
-        call = m.tool_call("look", {})
-        m.tool_result("seen", call=call)
-        m.decide()
-    elif word == "outcome":
-        m.outcome(success=rest == "good")
-    elif word == "close":
-        m.close()
-    m.flush() if word != "close" else None
-    print("done", flush=True)
-"""
+    name, inverted, version, value = "odd", True, "1", 0.0
+
+    def compute(self) -> float:
+        return self.value
 
 
 class Teller:
-    """A process of its own, that tells what it is told to."""
+    """A monitor of its own, which knows no more of others than another process would."""
 
-    def __init__(self, path: Path, settings: str = "{}") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", TELLER, str(path), settings],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        self.session = self._process.stdout.readline().strip()
+    def __init__(self, path: Path, **settings: Any) -> None:
+        self._odd = Odd()
+        self._monitor = Monitor(resume=True, store=path, embedder=False, metrics=[self._odd], **settings)
+        self.session = self._monitor.session
 
     def tell(self, *lines: str) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
         for line in lines:
-            self._process.stdin.write(f"{line}\n")
-            self._process.stdin.flush()
-            assert self._process.stdout.readline() == "done\n"
+            word, _, rest = line.partition(" ")
+            if word == "goal":
+                self._monitor.goal(rest)
+            elif word == "outcome":
+                self._monitor.outcome(success=rest == "good")
+            else:
+                self._odd.value = float(rest)
+                self._monitor.tool_result("seen", call=self._monitor.tool_call("look", {}))
+                self._monitor.decide()
+            self._monitor.flush()
 
     def end(self) -> None:
-        self.tell("close")
-        self._process.communicate(timeout=60)
-        assert self._process.returncode == 0
+        self._monitor.close()
 
 
 @pytest.fixture
@@ -81,7 +58,6 @@ def learned(path: Path) -> list[tuple[bool, float]]:
         return [(run.good, run.maxima["odd", "1"]) for run in labelled_runs(store, "main")]
 
 
-@pytest.mark.slow
 def test_run_ownership_tasks_that_interleave_in_one_session_teach_nothing_and_later_ones_do(path: Path) -> None:
     one, other = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
@@ -108,7 +84,6 @@ def test_run_ownership_tasks_of_one_session_one_after_the_other_teach_whoever_te
     assert learned(path) == [(True, 0.1), (False, 0.9), (True, 0.2)]
 
 
-@pytest.mark.slow
 def test_run_ownership_one_task_may_be_told_by_two_processes(path: Path) -> None:
     one, helper = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
@@ -130,13 +105,12 @@ def test_run_ownership_an_outcome_that_another_process_has_changed_is_not_change
     assert learned(path) == [(False, 0.1)]
 
 
-@pytest.mark.slow
 def test_run_ownership_a_process_that_others_have_left_behind_under_other_settings_does_not_mix_with_them(
     path: Path,
 ) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.1")
-    other = Teller(path, "{'config': {'window': 7}}")
+    other = Teller(path, config={"window": 7})
     assert (one.session, other.session) == ("1", "1~2")
     other.tell("goal pay the bill", "step 0.2", "outcome good")
     one.tell("step 0.9", "outcome bad", "goal again", "step 0.9", "outcome bad")
@@ -147,36 +121,11 @@ def test_run_ownership_a_process_that_others_have_left_behind_under_other_settin
     assert learned(path) == [(True, 0.3)]
 
 
-@pytest.mark.slow
 def test_run_ownership_a_session_that_goes_on_under_other_settings_keeps_what_was_measured_before(path: Path) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.7")
-    other = Teller(path, "{'config': {'window': 7}}")
+    other = Teller(path, config={"window": 7})
     one.end()
     other.tell("step 0.2", "outcome bad")
     other.end()
     assert learned(path) == [(False, 0.7)]
-
-
-def test_run_ownership_two_monitors_of_one_process_are_two_as_well(path: Path) -> None:
-    class Odd:
-        name, inverted, version, value = "odd", True, "1", 0.0
-
-        def compute(self) -> float:
-            return self.value
-
-    odd = Odd()
-    one, other = (Monitor(resume=True, store=path, embedder=False, metrics=[odd]) for _ in range(2))
-    for m, goal, value in ((one, "write", 0.1), (other, "pay", 0.9), (one, "", 0.1), (other, "", 0.9)):
-        odd.value = value
-        if goal:
-            m.goal(goal)
-        m.tool_result("seen", call=m.tool_call("look", {}))
-        m.decide()
-        m.flush()
-    one.outcome(success=True)
-    one.flush()
-    other.outcome(success=False)
-    other.close()
-    one.close()
-    assert learned(path) == []

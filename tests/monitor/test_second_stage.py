@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
@@ -201,26 +201,6 @@ def test_ask_within_budgets_of_time_and_money() -> None:
     fourth = slow.ask(ASKED)
     assert fourth is not None
     assert fourth.why == "the budget of 0 s is used up"
-
-
-def test_ask_one_at_a_time() -> None:
-    release = Event()
-
-    class Waiting:
-        def judge(self, question: str, evidence: Sequence[str]) -> float:
-            release.wait(30.0)
-            return 0.5
-
-    stage = SecondStage(Waiting(), JudgeConfig(timeout_s=20.0))
-    first: list[Opinion | None] = []
-    thread = Thread(target=lambda: first.append(stage.ask(ASKED)))
-    thread.start()
-    while stage._thread is None:
-        time.sleep(0.001)
-    assert stage.ask(ASKED) is None
-    release.set()
-    thread.join()
-    assert first == [Opinion("k", 0.5, "Waiting")]
 
 
 @pytest.mark.parametrize("judge", [Fixed, object(), 5])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from coherence import Monitor
-from coherence.core.config import ForbiddenCall, MonitorConfig
+from coherence.core.config import MonitorConfig
+from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.policy.deny_list import forbidding
 
 

@@ -114,6 +114,7 @@ def test_history_a_hostile_file_name_is_a_name(name: str) -> None:
 
 def test_history_judgements_and_spending_keep_the_newest() -> None:
     state = AgentState(MonitorConfig())
+    state.fold(1, 0.0, Feedback(1.0, about="loop-1"))  # of a firing, not of the work
     for seq in range(1, 101):
         state.fold(2 * seq, 0.0, Feedback(1.0 if seq % 2 else -0.5))
         state.fold(2 * seq + 1, 0.0, Usage(seq, 1, 0.25))
@@ -122,11 +123,6 @@ def test_history_judgements_and_spending_keep_the_newest() -> None:
     # a score in [-1, 1] becomes a quality in [0, 1]: -0.5 -> 0.25, 1 -> 1
     assert [(rated.seq, rated.quality) for rated in facts.qualities[-2:]] == [(198, 1.0), (200, 0.25)]
     assert (facts.spending[-1].seq, facts.spending[-1].tokens, facts.spending[-1].cost_usd) == (201, 101, 0.25)
-
-
-def test_history_a_judgement_of_a_firing_or_a_block_is_none_of_the_work() -> None:
-    state = after(Feedback(1.0, about="loop-1"), Feedback(about="block"), Feedback(text="fine"))
-    assert state.facts.qualities == []
 
 
 def test_history_the_same_call_with_the_same_result_is_the_same() -> None:

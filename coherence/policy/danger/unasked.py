@@ -8,8 +8,8 @@ from functools import cached_property
 
 import msgspec
 
-from coherence.core.config import ForbiddenCall
 from coherence.core.decisions import DecisionKind, Finding
+from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.lazy import lazy_regex
 from coherence.detect.call_words import only_reads
 from coherence.detect.detector import EventDetector, Observed

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from growth import check_growth, spent
 
-from coherence.core.config import ForbiddenCall
+from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.policy.danger import (
     asking,
     calls,

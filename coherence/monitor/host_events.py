@@ -1,0 +1,225 @@
+"""Events that a host records: each method checks its arguments and makes one event of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+import coherence.core.events as events
+from coherence.core.decisions import Guidance
+from coherence.core.events import Event
+from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
+from coherence.monitor.inputs import message_text, result_text
+
+
+class HostEvents:
+    """Methods by which a host records the life of an agent; a bad argument never stops the host."""
+
+    def __init__(self) -> None:
+        self._calls = itertools.count(1)
+        self._call_prefix = f"call-{os.urandom(3).hex()}"
+
+    def _record(self, make: Callable[[], Event]) -> None:
+        """Record the event that ``make`` returns, or the error that it raises as a fault."""
+        raise NotImplementedError
+
+    def goal(self, text: str) -> None:
+        """Set the task of the agent from now on."""
+        self._record(lambda: events.Goal(check_text("text", text, empty=False)))
+
+    def message(
+        self,
+        role: events.Role,
+        text: str | Sequence[Any] | None,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        logprobs: Sequence[float] | None = None,
+    ) -> None:
+        """Record a message: a user's begins a turn, an assistant's completes a step.
+
+        Parameters
+        ----------
+        role : {"user", "assistant", "system", "tool"}
+            Who speaks.
+        text : str, sequence of content blocks, or None
+            The message; empty or ``None`` beside tool calls, as clients give it. Of content blocks (mappings or
+            objects of an SDK) the texts count.
+        model, response_id : str, optional
+            As the provider names them.
+        logprobs : sequence of float, optional
+            Natural logarithms of the tokens' probabilities, 0 or below; a summary is kept.
+        """
+
+        def make() -> Event:
+            roles = get_args(events.Role)
+            if not isinstance(role, str) or role not in roles:
+                raise ValueError(f"role must be one of {', '.join(roles)}, not {shown(role)}")
+            return events.Message(
+                roles[roles.index(role)],
+                message_text("text", text),
+                _optional_text("model", model),
+                _optional_text("response_id", response_id),
+                None if logprobs is None else events.summarise_logprobs(logprobs),
+            )
+
+        self._record(make)
+
+    def tool_call(self, tool: str, arguments: Any = None, *, call: str | None = None) -> str:
+        """Record that the agent calls a tool; return the call's id.
+
+        Parameters
+        ----------
+        tool : str
+            The tool's name.
+        arguments : any
+            A mapping mostly; what JSON does not know is recorded as text, NaN and infinity as null. It is copied.
+        call : str, optional
+            The host's own id; default: a new one.
+        """
+        # With the process id: a forked child counts on from the same number.
+        own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
+        call_id = str.__str__(call) if isinstance(call, str) and call else own
+
+        def make() -> Event:
+            _optional_text("call", call)
+            name = check_text("tool", tool, empty=False)
+            return events.ToolCall(name, msgspec.Raw(to_json("arguments", arguments)), call_id)
+
+        self._record(make)
+        return call_id
+
+    def tool_result(
+        self,
+        text: Any,
+        *,
+        error: bool = False,
+        duration_s: float | None = None,
+        call: str | None = None,
+        tool: str | None = None,
+        error_type: str | None = None,
+    ) -> None:
+        """Record the answer of a tool; this completes a step.
+
+        Parameters
+        ----------
+        text : any
+            The result, or the error's text: a text mostly. Of content blocks the texts count; other data becomes JSON.
+        error : bool
+            ``True`` if the call failed.
+        duration_s : float, optional
+            Seconds it took, 0 or more.
+        call : str, optional
+            Id of the call; default: the last call without a result. An unknown id, which another process may have
+            used, is no error: the result counts as one of ``tool``, else of ``unknown``.
+        tool : str, optional
+            Name of the tool, if its call was not recorded.
+        error_type : str, optional
+            The error's class, such as ``timeout``.
+        """
+
+        def make() -> Event:
+            return events.ToolResult(
+                result_text("text", text),
+                check_flag("error", error),
+                _optional_text("call", call),
+                _optional_text("tool", tool),
+                _optional_text("error_type", error_type),
+                None if duration_s is None else check_number("duration_s", duration_s, least=0.0),
+            )
+
+        self._record(make)
+
+    def usage(
+        self,
+        *,
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+        cost_usd: float | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``."""
+
+        def make() -> Event:
+            return events.Usage(
+                None if tokens_in is None else check_count("tokens_in", tokens_in, most=10**12),
+                None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
+                None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
+                _optional_text("model", model),
+            )
+
+        self._record(make)
+
+    def feedback(self, score: float | None = None, *, text: str = "") -> None:
+        """Record a judgement of the agent's work: a score in [-1, 1], 1 = good, or words."""
+
+        def make() -> Event:
+            rated = None if score is None else check_number("score", score, least=-1.0, most=1.0)
+            return events.Feedback(rated, check_text("text", text))
+
+        self._record(make)
+
+    def correction(self, text: str) -> None:
+        """Record a correction of the agent by a person; it counts as a further request."""
+        self._record(lambda: events.Correction(check_text("text", text, empty=False)))
+
+    def forget_correction(self, id: str) -> None:
+        """Take back a correction or all of a pattern; the id is one of :meth:`Monitor.corrections`."""
+        self._record(lambda: events.Correction("", check_text("id", id, empty=False), removed=True))
+
+    def delivered(self, guidance: Guidance | str) -> None:
+        """Record that a guidance has reached the agent; only then it counts as sent.
+
+        Parameters
+        ----------
+        guidance : Guidance or str
+            ``decision.guidance``, or its ``id``.
+        """
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            return events.Message("system", "", firing=id)
+
+        self._record(make)
+
+    def label(self, guidance: Guidance | str, good: bool) -> None:
+        """Record a judgement of a guidance: ``good=False`` = it was wrong."""
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            if id == events.BLOCK:
+                raise ValueError("guidance must be a firing or its id; unblock() ends a block")
+            return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
+
+        self._record(make)
+
+    def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
+        """Record something that the agent remembers; a later text of the same ``id`` replaces it."""
+
+        def make() -> Event:
+            return events.Memory(check_text("text", text), _optional_text("id", id), check_flag("removed", removed))
+
+        self._record(make)
+
+    def compaction(self, summary: str = "") -> None:
+        """Record that the host shortened the context to a summary."""
+        self._record(lambda: events.Compaction(check_text("summary", summary)))
+
+    def fault(self, where: str, error: BaseException | str) -> None:
+        """Record something that failed silently in the host."""
+
+        def make() -> Event:
+            if not isinstance(error, str | BaseException):
+                raise TypeError(f"error must be an exception or a str, not {shown(error)}")
+            return events.make_fault(check_text("where", where, empty=False), error)
+
+        self._record(make)
+
+
+def _optional_text(field: str, value: object) -> str | None:
+    """Return a text or None, or raise TypeError that names the field."""
+    return None if value is None else check_text(field, value)

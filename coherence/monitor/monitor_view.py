@@ -1,0 +1,120 @@
+"""Values that a monitor shows: readings, pressure, spending, and the events behind them."""
+
+from __future__ import annotations
+
+from coherence.baseline.appraiser import mode_of
+from coherence.baseline.calibration import Calibration
+from coherence.baseline.combiner import risk_of
+from coherence.core.decisions import Mode
+from coherence.core.events import Spent
+from coherence.core.readings import Counters, Reading
+from coherence.monitor.tick_result import Record, TickResult
+from coherence.monitor.worker import Worker
+from coherence.state.reducer import AgentState
+
+
+class MonitorView:
+    """Properties of a monitor. All but ``latest`` and the ``known`` ones fold first what has been recorded."""
+
+    _worker: Worker
+
+    @property
+    def latest(self) -> Reading | None:
+        """The newest reading that is ready, ``None`` before the first. Never waits for a measurement."""
+        return self._worker.readings.latest
+
+    def history(self, n: int | None = None) -> list[Reading]:
+        """Return up to ``n`` of the last 256 readings, newest first."""
+        return self._worker.readings.newest(n)
+
+    @property
+    def vitals(self) -> dict[str, float | None]:
+        """Vital -> value in [0, 1] at the newest tick; ``None`` = unknown."""
+        with self._worker.settled() as pipeline:
+            return pipeline.vitals
+
+    @property
+    def pressure(self) -> float:
+        """The pressure now, in [0, 1], 0 = calm: the own one, or what comes from other agents, if that is more."""
+        received = self._worker.received()
+        with self._worker.settled() as pipeline:
+            return max(pipeline.appraiser.mood.pressure, received)
+
+    @property
+    def own_pressure(self) -> float:
+        """The agent's own pressure now, in [0, 1], 0 = calm."""
+        with self._worker.settled() as pipeline:
+            return pipeline.appraiser.mood.pressure
+
+    @property
+    def known_pressure(self) -> float:
+        """The agent's own pressure as far as its events have been folded; never waits."""
+        return self._worker.pipeline.appraiser.mood.pressure
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the pressure now."""
+        return mode_of(self.pressure, self._worker.pipeline.appraiser.config)
+
+    @property
+    def spent(self) -> Spent:
+        """Tokens, money, calls and time that the agent has used."""
+        with self._worker.settled() as pipeline:
+            return pipeline.state.spent
+
+    @property
+    def known_spent(self) -> Spent:
+        """Amounts that the agent has used, as far as its events have been folded; never waits."""
+        return self._worker.pipeline.state.spent
+
+    @property
+    def counters(self) -> Counters:
+        """Tool results, errors, tokens and cost so far."""
+        with self._worker.settled() as pipeline:
+            return pipeline.state.get_counters()
+
+    @property
+    def state(self) -> AgentState:
+        """The agent's state with everything folded; to be read, not changed."""
+        with self._worker.settled() as pipeline:
+            return pipeline.state
+
+    @property
+    def inverted(self) -> frozenset[str]:
+        """Names of the metrics whose high values are bad."""
+        return self._worker.pipeline.sensor.inverted
+
+    @property
+    def result(self) -> TickResult | None:
+        """Reading, appraisal and decision of the newest measurement."""
+        with self._worker.settled() as pipeline:
+            return pipeline.measured
+
+    @property
+    def calibration(self) -> Calibration:
+        """Thresholds of the alarms and weights of the risk; fixed when the session began."""
+        return self._worker.pipeline.calibration
+
+    @property
+    def risk(self) -> float | None:
+        """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
+
+        The calibrated risk; of a classic index ``1 - coherence_index``, unless labelled runs have taught other weights.
+        """
+        with self._worker.settled() as pipeline:
+            reading = pipeline.measured.reading if pipeline.measured is not None else None
+            if reading is None:
+                return None
+            return risk_of(reading, pipeline.calibration.combination, pipeline.runs.inverted)
+
+    def events(self, n: int | None = None) -> list[Record]:
+        """Return up to ``n`` of the last 10,000 events of this process, newest first."""
+        with self._worker.settled():
+            found = list(self._worker.events)[::-1]
+        return found if n is None else found[: max(n, 0)]
+
+    def _repr_html_(self) -> str:
+        """Draw the bands of the newest readings as one strip, for notebooks."""
+        from coherence.core.strip import strip_html  # which only a notebook needs
+
+        return strip_html(repr(self), self.history()[::-1])
