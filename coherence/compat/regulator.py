@@ -15,7 +15,7 @@ import coherence.compat.events as told
 from coherence.compat.confidence import text_confidence
 from coherence.compat.decisions import Decision
 from coherence.compat.judge import CONFIG, TurnLoop, judge, pattern_for
-from coherence.compat.saved import Saved, Turn, from_text, new_saved, to_text
+from coherence.compat.saved import Saved, Turn, from_text, merged, new_saved, to_text
 from coherence.core.config import disabled
 from coherence.core.events import (
     Correction,
@@ -116,6 +116,20 @@ class Regulator:
             If it is no regulator's state, or one of another version.
         """
         return Regulator(from_text(json_str), embedder=embedder, clock=clock)
+
+    @staticmethod
+    def merge(one_json: str, other_json: str) -> str:
+        """Return one state of two of the same user that lived apart, for instance in two processes.
+
+        Totals are added, what was learned is put together, the present is that of the later one; which comes first
+        does not matter. Totals of a shared past count twice, its corrections once.
+
+        Raises
+        ------
+        ValueError
+            If one is no regulator's state, or they are of two users.
+        """
+        return to_text(merged(from_text(one_json), from_text(other_json)))
 
     def with_cost_cap(self, cap_tokens: int) -> Regulator:
         """Set the output tokens, 0 or more, from which bad work breaks the circuit; return the same regulator."""

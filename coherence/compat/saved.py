@@ -135,3 +135,24 @@ def _from_classic(classic: _Classic) -> Saved:
         for at, example in enumerate(reversed(examples)):
             kept.add(example, request=request, seq=at, session=f"classic {cluster}", step=0)
     return saved
+
+
+def merged(one: Saved, other: Saved) -> Saved:
+    """Return one state of two that lived apart, see :func:`coherence.monitor.snapshots.merge`.
+
+    Raises
+    ------
+    ValueError
+        If they are of different users, or their corrections were embedded by different models.
+    """
+    if one.user_id != other.user_id:
+        raise ValueError(f"states of two users cannot be merged: {one.user_id!r}, {other.user_id!r}")
+    late, early = sorted(
+        (one, other), key=lambda each: (each.snapshot.parts["facts"].latest_ts, to_text(each)), reverse=True
+    )
+    return msgspec.structs.replace(
+        late,
+        snapshot=snapshots.merge(late.snapshot, early.snapshot),
+        implicit=late.implicit + early.implicit,
+        stale=True,
+    )

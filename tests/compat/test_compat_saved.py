@@ -1,4 +1,4 @@
-"""Snapshots: lossless, deterministic, bounded; what is none is refused."""
+"""Snapshots: lossless, deterministic, mergeable, bounded; what is none is refused."""
 
 from __future__ import annotations
 
@@ -72,10 +72,42 @@ def test_compat_saved_what_is_read_back_is_what_was_written(before: list[LLMEven
     assert again.export_json() == regulator.export_json()
 
 
+@examples(40)
+@given(st.lists(EVENTS, max_size=25), st.lists(EVENTS, max_size=25), st.sampled_from([0.0, 7.0]))
+def test_which_of_two_comes_first_in_a_merge_does_not_matter(
+    one: list[LLMEvent], other: list[LLMEvent], start: float
+) -> None:
+    a, b = lived(one), lived(other, start)
+    merged = Regulator.merge(a.export_json(), b.export_json())
+    assert merged == Regulator.merge(b.export_json(), a.export_json())
+    both = Regulator.from_json(merged, embedder=False)
+    assert both.total_tokens_out() == a.total_tokens_out() + b.total_tokens_out()
+    assert both.implicit_corrections_count() == a.implicit_corrections_count() + b.implicit_corrections_count()
+    both.decide()
+
+
 def corrected(regulator: Regulator, *texts: str) -> Regulator:
     for text in texts:
         regulator.on_event(LLMEvent.user_correction(text, True))
     return regulator
+
+
+def test_compat_saved_two_that_went_on_from_one_state_keep_all_corrections_once() -> None:
+    parent = corrected(lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")]), "Celsius")
+    one, other = corrected(parent.copy(), "no wind"), corrected(parent.copy(), "name the day")
+    assert not one.decide().is_procedural_warning()
+    merged = Regulator.from_json(Regulator.merge(one.export_json(), other.export_json()), embedder=False)
+    patterns = merged.decide().patterns
+    assert patterns is not None
+    assert patterns[0].learned_from_turns == 3
+    assert set(patterns[0].example_corrections) == {"Celsius", "no wind", "name the day"}
+
+
+def test_compat_saved_the_same_words_said_at_two_times_count_twice() -> None:
+    parent = corrected(lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")]), "Celsius")
+    one, other = (corrected(parent.copy(), "no wind") for _ in range(2))  # the clock they share goes on
+    merged = Regulator.from_json(Regulator.merge(one.export_json(), other.export_json()), embedder=False)
+    assert [pattern.learned_from_turns for pattern in merged.decide().patterns or ()] == [3]
 
 
 def test_compat_saved_what_is_newest_stays_newest() -> None:
@@ -88,6 +120,14 @@ def test_compat_saved_what_is_newest_stays_newest() -> None:
     reason = Regulator.from_json(again.export_json(), embedder=False).decide().reason
     assert reason is not None
     assert (reason.cluster, reason.failure_count) == ("a: no such user", 5)
+
+
+def test_compat_saved_states_of_two_users_are_not_merged() -> None:
+    with pytest.raises(ValueError, match=r"two users.*'ada', 'bob'"):
+        Regulator.merge(
+            Regulator.for_user("ada", embedder=False).export_json(),
+            Regulator.for_user("bob", embedder=False).export_json(),
+        )
 
 
 def test_compat_saved_twenty_corrections_come_back_as_twenty() -> None:

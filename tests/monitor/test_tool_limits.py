@@ -9,6 +9,7 @@ import pytest
 
 from coherence import Budget, Fleet, Monitor, Store
 from coherence.monitor.replay import Replay
+from coherence.monitor.snapshots import from_text, merge, to_text
 from coherence.state.reducer import MAX_TOOLS
 
 LIMIT = {"tool_calls": {"search_web": 5}}
@@ -146,6 +147,19 @@ def test_tool_calls_a_fleets_limit_counts_the_calls_of_all(tmp_path: Path) -> No
         for row in store.sessions():
             report = Replay(store, row).report()
             assert report.equal == report.ticks > 0
+
+
+def test_merge_adds_up_the_calls_of_each_tool_and_keeps_the_newest_last() -> None:
+    snapshots = []
+    for tools in (["a", "b"], ["b", "c", "a", "b"]):
+        m = monitor(budget=None)
+        for tool in tools:
+            m.tool_call(tool)
+        m.decide()
+        with m._worker.settled() as pipeline:
+            snapshots.append(from_text(to_text(pipeline.snapshot())))
+    merged = merge(*snapshots).parts["facts"].called
+    assert list(merged.items()) == [("c", 1), ("a", 2), ("b", 3)]
 
 
 @pytest.mark.parametrize(
