@@ -53,7 +53,7 @@ class Ideas:
 
 
 def tell(notice: Notice) -> None:
-    """Print what happens to a patch; a LogNotifier or the emit of a Webhook is given in the same place."""
+    """Print what happens to a patch; the emit of a Webhook is given in the same place."""
     print(f"told: {notice.kind} {notice.patch or ''} {notice.why}".rstrip())
 
 

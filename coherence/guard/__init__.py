@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from coherence.guard.export import export_trail
     from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
-    from coherence.guard.notifiers import LogNotifier
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
@@ -26,7 +25,6 @@ _HOME = {
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
     "Guard": "coherence.guard.guard",
-    "LogNotifier": "coherence.guard.notifiers",
     "Notice": "coherence.guard.collaborators",
     "Notifier": "coherence.guard.collaborators",
     "Out": "coherence.guard.runner",
@@ -45,7 +43,6 @@ __all__ = [
     "Bounds",
     "ConfigAdapter",
     "Guard",
-    "LogNotifier",
     "Notice",
     "Notifier",
     "Out",
