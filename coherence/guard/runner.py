@@ -22,8 +22,9 @@ from coherence.guard.context import serving
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor, Taken
 from coherence.guard.flush import Flusher
-from coherence.guard.measure import Finished, Measuring, Started
+from coherence.guard.measure import Measuring, Started
 from coherence.guard.offload import aside
+from coherence.guard.patch_events import GuardedCall
 from coherence.guard.traces import Entry
 from coherence.guard.view import View
 from coherence.guard.views import Views
@@ -180,7 +181,7 @@ class Runner:
     ) -> None:
         """End what has been begun; for :meth:`wrap`."""
         if error is not None:
-            finished: Finished | None = self._measuring.failed(started, error, duration_s)
+            finished: GuardedCall | None = self._measuring.failed(started, error, duration_s)
         else:
             finished = self._measuring.returned(started, result, duration_s)
         if finished is not None:  # who interrupts or ends the process is not kept waiting
@@ -222,7 +223,7 @@ class Runner:
             if patching.trial is not None:
                 started.serve(patching.trial, patching.phase, call_id)
 
-    def _finish(self, started: Started, finished: Finished, wait: bool) -> Taken:
+    def _finish(self, started: Started, call: GuardedCall, wait: bool) -> Taken:
         """Record a call, and take the steps that follow; nothing is raised."""
         claimed: View | None = None
         try:
@@ -230,7 +231,6 @@ class Runner:
             if self._actor is None or self._views is None or flusher is None:
                 return _NOTHING
             view = self._views.of(started.agent)
-            call = finished.call(started)
             entry = Entry(self._clock(), call)
             if view.full and not self._views.fails:  # calls come faster than they are written
                 with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
@@ -305,14 +305,14 @@ _NOTHING = Taken(False, False)
 
 def _out(
     started: Started,
-    finished: Finished | None,
+    finished: GuardedCall | None,
     taken: Taken = _NOTHING,
     result: Any = None,
     error: Exception | None = None,
 ) -> Out[Any]:
     if finished is None:  # the work is still to be done
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
-    return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back, error)
+    return Out(result, finished.success, finished.duration_s or 0.0, taken.applied, taken.rolled_back, error)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()
