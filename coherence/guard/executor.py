@@ -22,7 +22,7 @@ from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
-from coherence.guard.threads import GuardThread
+from coherence.guard.threads import start_thread
 from coherence.guard.traces import newest_calls, newest_seqs
 from coherence.guard.view import View
 from coherence.guard.views import Views
@@ -94,7 +94,7 @@ class Actor:
             return Taken("applied" in found, "rolled back" in found)
 
         try:
-            GuardThread(work, "steps").start()
+            start_thread(work, "steps")
         except BaseException:  # too many threads, or the interpreter ends
             view.acting = False
             raise

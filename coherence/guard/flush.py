@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
-from coherence.guard.threads import GuardThread
+from coherence.guard.threads import start_thread
 from coherence.guard.views import Views
 
 FLUSH_S = 0.1
@@ -34,8 +34,7 @@ class Flusher:
         self._file = _identity(views.path)
         self._bell: SimpleQueue[None] = SimpleQueue()  # an Event cannot be set by a signal handler in the middle of it
         self._stopped = threading.Event()
-        self._thread = GuardThread(self._run, "writes")
-        self._thread.start()
+        self._thread = start_thread(self._run, "writes")
 
     def wake(self) -> None:
         """Say that there is something to write."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,19 +26,34 @@ from coherence.guard.measure import Measuring, Started
 from coherence.guard.patch_events import Policy
 from coherence.guard.proposals import Plan
 from coherence.guard.requests import ByHand
-from coherence.guard.runner import Durability, Out, Runner
-from coherence.guard.shutdown import end, end_quietly
+from coherence.guard.runner import Durability, Out, Runner, end_quietly
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
-from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls
 from coherence.guard.wrap import wrapped
-from coherence.monitor.arguments import check_name
+from coherence.monitor.arguments import as_store, check_name
 from coherence.monitor.monitor import Monitor
 from coherence.store.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+class TemporaryStore(Store):
+    """A store in a temporary folder of its own, which is removed by :meth:`close`; a killed process leaves it there.
+
+    SQLite's databases in memory have no write-ahead log and are not shared with forked processes, a file does both.
+    """
+
+    def __init__(self) -> None:
+        self._made_by = os.getpid()
+        super().__init__(Path(tempfile.mkdtemp(prefix="coherence-")) / "store.db", synchronous="NORMAL")
+
+    def close(self) -> None:
+        """Close the file and remove it, unless this is a forked child: the parent goes on using it."""
+        super().close()
+        if self._made_by == os.getpid():
+            shutil.rmtree(self.path.parent, ignore_errors=True)
 
 
 class Guard(ByHand):
@@ -158,14 +176,16 @@ class Guard(ByHand):
         self._clock = clock
         self._troubles = ErrorCounts()
         owns_store = not isinstance(store, Store)
-        self.store: Store | None = None if disabled() else open_store(store)
+        if store is None:
+            raise TypeError("store must be a path, ':memory:' or a Store, not None")
+        self.store = None if disabled() else TemporaryStore() if store == ":memory:" else as_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
-        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
-        self._end = weakref.finalize(
-            self, end_quietly, self._troubles, self._runner, self.store if owns_store else None
+        self._runner = Runner(
+            self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, owns_store=owns_store
         )
+        self._end = weakref.finalize(self, end_quietly, self._runner)
 
     @property
     def errors(self) -> dict[str, int]:
@@ -338,10 +358,8 @@ class Guard(ByHand):
         StoreError
             If the store cannot be written; what waits is lost.
         """
-        found = self._end.detach()
-        if found is not None:
-            _, _, (_, runner, opened), _ = found
-            end(runner, opened)
+        if self._end.detach() is not None:
+            self._runner.close()
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""

@@ -23,8 +23,8 @@ from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor, Taken
 from coherence.guard.flush import Flusher
 from coherence.guard.measure import Measuring, Started
-from coherence.guard.offload import aside
 from coherence.guard.patch_events import GuardedCall
+from coherence.guard.threads import aside, in_guard_thread
 from coherence.guard.traces import Entry
 from coherence.guard.view import View
 from coherence.guard.views import Views
@@ -82,11 +82,14 @@ class Runner:
         durability: Durability,
         clock: Callable[[], float],
         wait_s: float,
+        *,
+        owns_store: bool,
     ) -> None:
         self._store = store
+        self._owns_store = owns_store
         self._actor = actor
         self._measuring = measuring
-        self._troubles = troubles
+        self.troubles = troubles
         self._full = durability == "full"
         self._clock = clock
         self._wait_s = wait_s
@@ -100,8 +103,8 @@ class Runner:
         """Hold nothing yet: when made, and in a forked child. Threads, locks and what waits stay with the parent."""
         self._starting = threading.RLock()
         self._left: SimpleQueue[tuple[Started, float, BaseException | None]] = SimpleQueue()
-        self._troubles.renew()
-        self._views = None if self._store is None else Views(self._store, self._troubles)
+        self.troubles.renew()
+        self._views = None if self._store is None else Views(self._store, self.troubles)
         self._flusher: Flusher | None = None
 
     def _wake(self) -> Flusher | None:
@@ -109,7 +112,7 @@ class Runner:
         if self._flusher is None and not self._closed and self._actor is not None and self._views is not None:
             with self._starting:
                 if self._flusher is None and not self._closed:
-                    self._flusher = Flusher(self._views, self._actor, self._troubles, self._take_left)
+                    self._flusher = Flusher(self._views, self._actor, self.troubles, self._take_left)
                     _end_with_process(self)
         return self._flusher
 
@@ -130,7 +133,7 @@ class Runner:
             try:
                 self._look(started, self._drawn_by(call_id) if callable(call_id) else call_id)
             except Exception as error:
-                self._troubles.add("start", error)
+                self.troubles.add("start", error)
         started.begin(self._measuring.monitor)
         return started
 
@@ -207,7 +210,7 @@ class Runner:
             found = call_id()
             return None if found is None else check_text("call_id", found)
         except Exception as error:
-            self._troubles.add("call_id", error)
+            self.troubles.add("call_id", error)
             return None
 
     def _look(self, started: Started, call_id: str | None) -> None:
@@ -243,7 +246,7 @@ class Runner:
                 if not view.acting and self._actor.due(started.agent, account, "", entry.at, failed=not call.success):
                     view.acting, claimed = True, view
             if view.lost > lost:
-                self._troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
+                self.troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
             if self._full:
                 self._write_now(view, self._views, flusher)
             else:
@@ -252,7 +255,7 @@ class Runner:
                 steps, claimed = self._actor.start(view, failed=not call.success), None
                 return steps(self._wait_s) if wait else _NOTHING
         except Exception as error:
-            self._troubles.add("recording", error)
+            self.troubles.add("recording", error)
         finally:
             if claimed is not None:
                 claimed.acting = False
@@ -274,11 +277,18 @@ class Runner:
             self._views.write()
 
     def close(self) -> None:
-        """Write everything and end; calls go on running, and are not recorded.
+        """Write everything, and close the store that was opened here; calls go on running, and are not recorded.
 
         Steps under way are waited for as long as a call would wait for them, an adapter that changes the configuration
         for up to :data:`CHANGE_S`.
         """
+        try:
+            self._end()
+        finally:
+            if self._owns_store and self._store is not None:
+                self._store.close()
+
+    def _end(self) -> None:
         self._take_left()  # while something is recorded yet
         with self._starting:
             self._closed = True
@@ -298,6 +308,22 @@ class Runner:
     def after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._begin()
+
+
+def end_quietly(runner: Runner) -> None:
+    """End a guard that is dropped, or open when the process ends."""
+
+    def quietly() -> None:
+        try:
+            runner.close()
+        except Exception as error:
+            runner.troubles.add("store", error)
+
+    if in_guard_thread():  # which may be in the middle of a transaction, and would wait for itself
+        with suppress(RuntimeError):  # the interpreter ends
+            threading.Thread(target=quietly, name="coherence-end").start()
+            return
+    quietly()
 
 
 _NOTHING = Taken(False, False)

@@ -19,7 +19,6 @@ from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
 from coherence.guard.collaborators import Notice
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.threads import GuardThread
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
@@ -53,16 +52,16 @@ def test_errors_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monk
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
     ) as guard:  # fmt: skip
         call(guard, 2, fails=True)
-        view, start = guard._runner.view("a"), GuardThread.start
+        view, start = guard._runner.view("a"), threading.Thread.start
         refused: list[str] = []
 
-        def no_thread(self: GuardThread) -> None:
+        def no_thread(self: threading.Thread) -> None:
             if self.name != "coherence-guard-steps":
                 return start(self)
             refused.append(self.name)
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(GuardThread, "start", no_thread)
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
         assert request_rollback(Store(path), "a", "no more")
         until(lambda: refused)
         monkeypatch.undo()

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
+from coherence.guard.guard import TemporaryStore
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.temporary import TemporaryStore
 from coherence.guard.traces import Entry, encode_account, read_account, write_entries
 from coherence.guard.view import View
 from coherence.store.errors import StoreError
@@ -51,18 +51,6 @@ def test_a_child_leaves_the_temporary_store_of_its_parent(temporary: Path, in_ch
         assert in_child(store.close) == "None"
         assert store.path.exists()
         assert store.fetch("SELECT count(*) FROM guard_accounts") == [(0,)]
-    assert list(temporary.iterdir()) == []
-
-
-def test_guard_a_temporary_store_that_cannot_be_made_leaves_nothing(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full_disk(path: Path, *_: object) -> None:
-        raise StoreError(path, "the disk is full")
-
-    monkeypatch.setattr("coherence.store.store.open_store", full_disk)
-    with pytest.raises(StoreError, match="full"):
-        Guard(store=":memory:")
     assert list(temporary.iterdir()) == []
 
 
