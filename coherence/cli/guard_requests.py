@@ -26,8 +26,8 @@ from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.error_counts import describe
 from coherence.guard.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
+from coherence.guard.proposals import checked_patch
 from coherence.guard.requests import (
-    checked_patch,
     checked_why,
     is_approved,
     refusal,

@@ -7,18 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-import msgspec
-
-from coherence.core.validation import check_text, clean, shown
+from coherence.core.validation import check_text, clean
 from coherence.guard.account import Account
-from coherence.guard.adapter import kept_config
-from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.notices import notice_of
 from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
-from coherence.guard.proposals import MAX_PATCH, refuses
+from coherence.guard.proposals import checked_patch, refuses
 from coherence.guard.runner import Runner
 from coherence.guard.view import View
 from coherence.monitor.arguments import check_name
@@ -106,27 +102,6 @@ def refusal(account: Account, why: str, seq: int | None = None) -> Decision | No
     if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
         return None
     return Decision("refused", patch=waiting.patch, why=why)
-
-
-def checked_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a person's patch as it is kept: without what says whether patches may be applied.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no mapping of plain JSON values, or empty, or too large.
-    """
-    if not isinstance(patch, Mapping):
-        raise TypeError(f"patch must be a mapping, not {shown(patch)}")
-    try:
-        found = kept_config({key: value for key, value in patch.items() if key not in AUTO_APPLY})
-    except ValueError as error:
-        raise ValueError("patch must be made of plain JSON values with text keys") from error
-    if not found:
-        raise ValueError("patch must change something, and is empty")
-    if len(msgspec.json.encode(found)) > MAX_PATCH:
-        raise ValueError(f"patch must be at most {MAX_PATCH:,} bytes as JSON")
-    return found
 
 
 def checked_why(why: str) -> str:
