@@ -53,8 +53,3 @@ def test_in_slice_any_run_of_slices_holds_its_share_but_for_one(
 ) -> None:
     patched = sum(in_slice(share, salt, length, number * length) for number in range(first, first + count))
     assert abs(patched - count * share) < 1 + 1e-9
-
-
-@given(SHARES, SALTS, st.integers(1, 20), st.integers(0, 5000))
-def test_in_slice_all_calls_of_a_slice_are_served_alike(share: float, salt: str, length: Any, number: Any) -> None:
-    assert in_slice(share, salt, length, number) == in_slice(share, salt, length, number // length * length)

@@ -192,15 +192,6 @@ def test_a_call_near_the_end_of_the_stack_keeps_its_result(path: Path) -> None:
         assert set(results) == {1}
 
 
-def test_guard_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Path) -> None:
-    strategy = Proposes(None)
-    thresholds = AdaptiveThresholds({"calm": Override(failures=50)})
-    with Guard(store=path, strategy=strategy, thresholds=thresholds) as guard:
-        list(call(guard, fail, 1, "prod-eu"))
-        list(call(guard, fail, 20, "calm"))
-    assert [agent for agent, *_ in strategy.asked] == ["prod-eu"]
-
-
 def test_traces_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> None:
     with Guard(store=path) as guard:
         for number in range(250):

@@ -95,14 +95,6 @@ def test_a_strategy_without_a_restore_hook_owns_no_configuration(tmp_path: Path)
     assert strategy.applied == []
 
 
-@pytest.mark.parametrize("returns", [False, None])
-def test_a_patch_whose_apply_returns_nothing_true_is_not_applied(tmp_path: Path, returns: object) -> None:
-    config = Memory()
-    with guarded(tmp_path, Applies(config, returns), config) as guard:
-        assert fail(guard, 2) == [False, False]
-        assert guard.history("a")[-1].kind == "not_applied"
-
-
 def test_a_strategys_apply_must_not_be_async(tmp_path: Path) -> None:
     class Asks(Applies):
         async def apply(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:

@@ -59,8 +59,3 @@ def test_wrap_calls_without_an_id_get_one_each(tmp_path: Path, call_id: Any, tro
     served, errors = drawn_by(tmp_path, call_id)
     assert len(set(served)) > 8
     assert errors == ({trouble: 47} if trouble else {})  # 2 that fail, the first 5, and 40
-
-
-def test_wrap_a_call_id_is_a_function(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "guard.db") as guard, pytest.raises(TypeError, match="call_id must be callable"):
-        guard.wrap(agent="a", call_id="thread 1")  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 
 from coherence.guard import Guard
 from guard.helpers import Boom
-
-PLACE = ContextVar("PLACE", default="outside")
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -61,26 +58,6 @@ def test_wrap_exceptions_that_steer_python_are_raised_as_ever(tmp_path: Path, er
             assert came_of(lambda: asyncio.run(wrap(coroutine)())) == came_of(lambda: asyncio.run(coroutine()))
             assert came_of(lambda: asyncio.run(drain(wrap(stream)))) == came_of(lambda: asyncio.run(drain(stream)))
         assert guard.status("a").failures >= 2
-
-
-def test_a_context_variable_that_a_generator_sets_is_seen_as_without_a_guard(tmp_path: Path) -> None:
-    def agent() -> Generator[str, None, None]:
-        PLACE.set("inside")
-        yield PLACE.get()
-        yield PLACE.get()
-
-    def seen(fn: Callable[[], Generator[str, None, None]]) -> list[str]:
-        token = PLACE.set("outside")
-        running = fn()
-        found = [next(running), PLACE.get()]
-        PLACE.set("reader")
-        found += [next(running)]
-        running.close()
-        PLACE.reset(token)
-        return found
-
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert seen(guard.wrap(agent="a")(agent)) == seen(agent) == ["inside", "inside", "reader"]
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sqlite3
 import threading
 import time
@@ -22,7 +21,7 @@ from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, request_rollback, until
+from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, until
 from guard.world import THRESHOLDS
 
 
@@ -43,31 +42,6 @@ def returns_meanwhile(call: Callable[[], object]) -> None:
     thread.start()
     thread.join(30)
     assert not thread.is_alive()
-
-
-@pytest.mark.slow
-def test_errors_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Memory()
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
-    ) as guard:  # fmt: skip
-        call(guard, 2, fails=True)
-        view, start = guard._runner.view("a"), threading.Thread.start
-        refused: list[str] = []
-
-        def no_thread(self: threading.Thread) -> None:
-            if self.name != "coherence-guard-steps":
-                return start(self)
-            refused.append(self.name)
-            raise RuntimeError("can't start new thread")
-
-        monkeypatch.setattr(threading.Thread, "start", no_thread)
-        assert request_rollback(Store(path), "a", "no more")
-        until(lambda: refused)
-        monkeypatch.undo()
-        until(lambda: memory.restored)
-        until(lambda: not view.acting)
-        assert guard.errors["store: RuntimeError"] >= 1
 
 
 def test_traces_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(path: Path) -> None:
@@ -95,21 +69,6 @@ def test_errors_full_durability_waits_for_a_locked_store_no_longer_than_a_call_m
             assert store.fetch("SELECT count(*) FROM events") == [(1,)]
         guard.flush()
         assert store.fetch("SELECT count(*) FROM events") == [(2,)]
-
-
-def test_a_generator_that_was_closed_just_before_the_guard_is_recorded(path: Path) -> None:
-    with Guard(store=path) as guard:
-
-        @guard.wrap(agent="a")
-        def numbers() -> Iterator[int]:
-            yield 1
-            yield 2
-
-        running: Any = numbers()
-        next(running)
-        running.close()
-    with Guard(store=path) as guard:
-        assert guard.status("a").calls == 1
 
 
 @pytest.mark.slow
@@ -245,33 +204,6 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]
         assert encode_account(view.account) == encode_account(read_account(store, "a"))
         assert view.account.rolling.failures == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_status_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
-    with Guard(store=path) as guard:
-        count = 0
-
-        def handler(*_: object) -> None:
-            nonlocal count
-            count += 1
-            guard.run(lambda: 1, agent="a")
-
-        before = signal.signal(signal.SIGALRM, handler)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.005)
-            for number in range(20_000):
-                guard.run(lambda: 2, agent="a")
-                if number % 2_000 == 0:
-                    guard.flush()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        guard.flush()
-        assert count > 5
-        assert guard.errors == {}
-        assert guard.status("a").calls == 20_000 + count
 
 
 def test_traces_calls_that_come_faster_than_they_are_written_are_not_lost(

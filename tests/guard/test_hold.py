@@ -58,21 +58,6 @@ def test_calls_that_are_as_before_let_the_verdict_stand(successes: int, unpatche
         assert (trial.held, trial.verdict().kind, trial.vouchers) == (False, "keep_looking", None)
 
 
-def test_hold_in_slices_it_is_taken_back_at_once_and_comes_again_when_all_calls_fail() -> None:
-    trial = on_trial(450, 500, both=False)
-    wanted = [call for call in range(100) if _wants(trial, call)]
-    play(trial, "---", patched=True)
-    assert trial.held
-    assert [call for call in range(100) if _wants(trial, call)] == []
-    play(trial, "------", patched=False)
-    assert [call for call in range(100) if _wants(trial, call)] == wanted
-
-
-def _wants(trial: OnTrial, call: int) -> bool:
-    trial.calls = call
-    return trial.wanted()
-
-
 def test_what_the_baseline_alone_has_found_is_void_when_it_does_not_hold() -> None:
     trial = on_trial(450, 500)
     play(trial, "--+-", patched=True)
@@ -82,17 +67,6 @@ def test_what_the_baseline_alone_has_found_is_void_when_it_does_not_hold() -> No
     play(trial, "+" * 9, patched=False)
     play(trial, "-" * 9, patched=True)
     assert play(trial, "+" * 9, patched=False) == "roll_back"
-
-
-def test_once_the_baseline_holds_nothing_is_held_any_more() -> None:
-    trial = on_trial(450, 500)
-    play(trial, "+" * 5, patched=True)
-    play(trial, "+" * 5, patched=False)
-    assert trial.vouchers is None
-    for _ in range(20):
-        play(trial, "-", patched=True)
-        play(trial, "+", patched=False)
-    assert trial.verdict().kind == "roll_back"
 
 
 def test_the_classic_rules_hold_nothing() -> None:
@@ -127,15 +101,6 @@ def test_hold_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
         assert trial.verdict().kind != "promote"
     assert trial.trial.success.gain > 20
     assert trial.verdict().metric == "latency"
-
-
-def test_hold_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
-    trial = on_trial(450, 500, both=False)
-    play(trial, "++++++++++", patched=True)
-    play(trial, "+" * 10 + "-" * 30, patched=False)
-    assert play(trial, "+++++-++++", patched=True) == "keep_looking"
-    assert play(trial, "+", patched=False) == "keep_looking"
-    assert 1 < trial.trial.success.gain <= 4
 
 
 def test_hold_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:

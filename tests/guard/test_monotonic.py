@@ -46,14 +46,6 @@ def test_steady_clock_of_a_wall_clock_that_is_set(walls: list[float], times: lis
     assert [clock.read(wall) for wall in walls] == times
 
 
-def test_steady_clock_of_two_writers_whose_clocks_differ_does_not_run_fast() -> None:
-    clock = SteadyClock()
-    for second in range(1000):
-        clock.read(1000.0 + second)
-        clock.read(1000.0 + second - 30)
-    assert clock.now_s == 1999.0
-
-
 @pytest.mark.parametrize("wall", [math.nan, math.inf, -math.inf, 2 * LATEST_S, "1", None, True])
 def test_steady_clock_refuses_a_reading_that_is_no_time_and_stays_as_it_is(wall: Any) -> None:
     clock = SteadyClock()

@@ -31,7 +31,7 @@ def told(folder: Path, memory: Memory, rate: float, **options: Any) -> list[Noti
     return notices
 
 
-@pytest.mark.parametrize("memory", [Memory(), Stuck(), Both()], ids=["slices", "restore fails twice", "hash"])
+@pytest.mark.parametrize("memory", [Stuck(), Both()], ids=["restore fails twice", "hash"])
 def test_each_notice_names_the_patch_that_it_is_about(tmp_path: Path, memory: Memory) -> None:
     """While patch 1 is confirmed, patch 2 is rolled back: that is what is told, and why."""
     notices = told(tmp_path, memory, 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict
         served.config = {**memory.config, **(current_patch() or {})}
         return agent()
 
-    with Guard(store=path, config_adapter=memory, clock=Clock(1.0)) as guard:
+    with Guard(store=path, config_adapter=memory, clock=Clock(1.0), wait_s=60) as guard:
         for _ in range(100):
             attempt(guard, run)
         assert guard.propose("a", {"level": 2})
@@ -70,17 +69,6 @@ def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict
 def attempt(guard: Guard, agent: Any) -> None:
     with suppress(Boom):
         guard.run(agent, agent="a")
-
-
-def test_proposals_the_baseline_is_all_calls_before_it(path: Path) -> None:
-    chance = random.Random(1)
-    with Guard(store=path, config_adapter=Memory()) as guard:
-        for _ in range(60):
-            call(guard, 1, fails=chance.random() < 0.2)
-        call(guard, 3, fails=True)
-        assert guard.propose("a", {"level": 2})
-        before = guard._runner.view("a").account.patching.before
-        assert before.calls == 63  # with a burst of the newest three failures left out it were 59 or fewer
 
 
 @pytest.mark.parametrize("adapter", [True, False])
@@ -117,11 +105,6 @@ def test_proposals_neither_auto_apply_nor_memory_stand_in_its_way(path: Path) ->
         assert guard.propose("a", {"level": 2}, "once more")
         assert memory.config["level"] == 2
         checked(guard)
-
-
-def test_proposals_a_change_that_changes_nothing_is_refused(path: Path) -> None:
-    with Guard(store=path, config_adapter=Memory()) as guard, pytest.raises(ValueError, match="it changes nothing"):
-        guard.propose("a", {"level": 1})
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,11 @@
-import math
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.rolling import BUCKET_S, MAX_WINDOW_H, NEWEST, Rolling, Summary
 
 HOUR = 3600.0
-
-
-def account(successes: Any, step_s: float = 60.0) -> Rolling:
-    rolling = Rolling()
-    for seq, success in enumerate(successes):
-        rolling.record(seq, seq * step_s, success=bool(success))
-    return rolling
 
 
 def test_summary_counts_and_means() -> None:
@@ -26,12 +17,6 @@ def test_summary_counts_and_means() -> None:
     expected = Summary(3, 1, 2 / 3, 1.5, 0.75, 0.75)
     assert rolling.over_newest() == expected
     assert Rolling().over_newest() == Summary(0, 0, None, None, None, None)  # unknown, not 0
-
-
-def test_rolling_failures_in_a_row_begin_anew_after_a_success() -> None:
-    assert account([0, 0, 1, 0, 0, 0]).failures_in_row == 3
-    assert account([0, 0, 1]).failures_in_row == 0
-    assert account([0] * (NEWEST + 50)).failures_in_row == NEWEST + 50
 
 
 def test_failures_within_a_window_ends_within_one_bucket_of_its_length() -> None:
@@ -61,18 +46,3 @@ def test_calls_within_memory_is_bounded_however_long_an_agent_lives() -> None:
     assert len(rolling.buckets) <= MAX_WINDOW_H * 3600 / BUCKET_S + 1
     assert rolling.calls_within(MAX_WINDOW_H) >= 168 * 12  # one call each five minutes
     assert rolling.calls == 20_000
-
-
-def test_failures_within_a_time_before_the_latest_counts_as_the_latest() -> None:
-    rolling = Rolling()
-    rolling.record(0, 10 * HOUR, success=False)
-    rolling.record(1, 1 * HOUR, success=False)
-    assert rolling.at_s == 10 * HOUR
-    assert rolling.failures_within(1) == 2
-    assert rolling.failures_within(1, now_s=0.0) == 2
-
-
-@pytest.mark.parametrize("hours", [0, 0.5, MAX_WINDOW_H + 1, math.nan])
-def test_failures_within_windows_have_bounds(hours: Any) -> None:
-    with pytest.raises(ValueError, match="hours"):
-        Rolling().failures_within(hours)

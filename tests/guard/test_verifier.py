@@ -147,9 +147,16 @@ def test_verify_agent_finds_a_decision_that_does_not_follow_from_the_calls(lived
         assert "was due, not 'ending'" in found.agents[0].faults[0].what
 
 
-@pytest.mark.parametrize("policy", ["sequential", "classic"])
-@pytest.mark.parametrize("adapter", [Memory, Both, Stuck])
-@pytest.mark.parametrize("rates", [(0.9, 0.5), (0.8, 0.8), (0.7, 1.0)])
+@pytest.mark.parametrize(
+    ("policy", "adapter", "rates"),
+    [
+        ("sequential", Memory, (0.9, 0.5)),
+        ("sequential", Both, (0.7, 1.0)),
+        ("sequential", Stuck, (0.8, 0.8)),
+        ("classic", Memory, (0.7, 1.0)),
+        ("classic", Stuck, (0.9, 0.5)),
+    ],
+)
 def test_verify_agent_derives_every_step_of_real_lives(
     tmp_path: Path, policy: Any, adapter: type[Memory], rates: tuple[float, float]
 ) -> None:
