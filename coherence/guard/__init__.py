@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
     from coherence.guard.context import current_patch
     from coherence.guard.export import export_trail
-    from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
+    from coherence.guard.trigger import Override
 
 _HOME = {
-    "AdaptiveThresholds": "coherence.guard.frequency",
     "Bound": "coherence.guard.bound",
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
@@ -28,7 +27,7 @@ _HOME = {
     "Notice": "coherence.guard.collaborators",
     "Notifier": "coherence.guard.collaborators",
     "Out": "coherence.guard.runner",
-    "Override": "coherence.guard.frequency",
+    "Override": "coherence.guard.trigger",
     "Past": "coherence.guard.traces",
     "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
@@ -38,7 +37,6 @@ _HOME = {
 }
 
 __all__ = [
-    "AdaptiveThresholds",
     "Bound",
     "Bounds",
     "ConfigAdapter",

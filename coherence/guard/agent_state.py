@@ -10,13 +10,13 @@ import msgspec
 from coherence.core.readings import times
 from coherence.guard.account import Account
 from coherence.guard.degradation import DecayWatch
-from coherence.guard.frequency import AdaptiveThresholds, Thresholds
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.patches import LEASE_S, Patching
 from coherence.guard.rolling import Summary
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
+from coherence.guard.trigger import Thresholds
 from coherence.guard.verdict import MAX_CALLS, Trial
 from coherence.store.store import Store
 
@@ -113,7 +113,7 @@ def state_of(store: Store, agent: str, now: float) -> GuardedAgent:
     records = ledger(decisions)
     now_s = msgspec.structs.replace(account.clock).read(now)
     patching, rolling = account.patching, account.rolling
-    due = account.trigger.check(agent, rolling, AdaptiveThresholds(), now_s)
+    due = account.trigger.check(agent, rolling, {}, now_s)
     tried = _newest(records, patching.trial is not None, lambda one: one.ended_at is None and one.outcome != "waiting")
     stood = _newest(records, patching.standing is not None, lambda one: one.promoted_at is not None)
     failed = patching.phase == "restoring" and not patching.owner and patching.attempts > 0

@@ -65,9 +65,8 @@ class Actor:
             return None  # a process that has an adapter does it
         if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
             return step
-        found = self.plan.thresholds
         trigger = msgspec.structs.replace(account.trigger)
-        due = trigger.check(agent, account.rolling, found, now_s)
+        due = trigger.check(agent, account.rolling, self.plan.overrides, now_s)
         return Decision("asked", owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:

@@ -20,7 +20,6 @@ from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strate
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
-from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.ledger import read_history
 from coherence.guard.measure import Measuring, Started
 from coherence.guard.patch_events import Policy
@@ -30,6 +29,7 @@ from coherence.guard.runner import Durability, Out, Runner, end_quietly
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
 from coherence.guard.traces import Past, Trace, newest_calls
+from coherence.guard.trigger import Override, checked_overrides
 from coherence.guard.wrap import wrapped
 from coherence.monitor.arguments import as_store, check_name
 from coherence.monitor.monitor import Monitor
@@ -79,8 +79,8 @@ class Guard(ByHand):
         What a crash may lose, see :data:`Durability`.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
-    thresholds : AdaptiveThresholds or mapping of str to Override, optional
-        How many failures call for a patch; a mapping is what a person sets, by agent.
+    thresholds : mapping of str to Override, optional
+        How many failures call for a patch, by agent; others have those that follow from how often they are called.
     monitor : Monitor, optional
         Of the agent that is called: its index and band after a call are recorded with it.
     is_success : callable, optional
@@ -132,7 +132,7 @@ class Guard(ByHand):
         policy: Policy = "sequential",
         durability: Durability = "batched",
         bounds: Bounds | None = None,
-        thresholds: AdaptiveThresholds | Mapping[str, Override] | None = None,
+        thresholds: Mapping[str, Override] | None = None,
         monitor: Monitor | None = None,
         is_success: Callable[[Any], object] | None = None,
         cost_of: Callable[[Any], float | None] | None = None,
@@ -164,7 +164,7 @@ class Guard(ByHand):
             adapter=adapter_of(strategy, config_adapter),
             notifier=notifier,
             bounds=bounds,
-            thresholds=as_thresholds(thresholds),
+            overrides=checked_overrides(thresholds),
             policy=policy,
             share=check_number("canary_share", canary_share, least=0.01, most=1),
             slice=check_count("canary_slice", canary_slice, least=1, most=10_000),

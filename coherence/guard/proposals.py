@@ -13,8 +13,8 @@ from coherence.guard.bounds import AUTO_APPLY, Bounds, merged
 from coherence.guard.classic import Metrics
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Decision, Policy
+from coherence.guard.trigger import Override
 from coherence.guard.view import View
 
 MAX_PATCH = 65_536
@@ -28,7 +28,8 @@ class Plan(NamedTuple):
     adapter: ConfigAdapter | None
     notifier: Notify | None
     bounds: Bounds | None
-    thresholds: AdaptiveThresholds
+    overrides: Mapping[str, Override]
+    """Thresholds that a person set, by agent."""
     policy: Policy
     share: float
     slice: int

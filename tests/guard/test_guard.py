@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 
 
@@ -85,7 +85,7 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
             config_adapter=memory,
             bounds=BOUNDS,
             notifier=notices.append,
-            thresholds=AdaptiveThresholds({"a": Override(failures=30)}),
+            thresholds={"a": Override(failures=30)},
             clock=Clock(1.0),
         ) as guard:
             list(call(guard, failing(lambda now: 1.0, memory), 200))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, current_patch
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from guard.helpers import BOUNDS, Boom, Memory, Proposes
 
 
@@ -16,7 +16,7 @@ def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[s
     """Return which calls a patch served, by their argument, and what failed; each of 8 arguments comes 5 times."""
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]
-    thresholds = AdaptiveThresholds({"a": Override(failures=2)})
+    thresholds = {"a": Override(failures=2)}
     with Guard(
         store=folder / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
         thresholds=thresholds, canary_share=0.5,

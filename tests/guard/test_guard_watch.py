@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from coherence.monitor.monitor import Monitor
 from coherence.providers.hashing import HashingEmbedder
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first
@@ -39,7 +39,7 @@ def test_status_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: P
         config_adapter=memory,
         bounds=BOUNDS,
         notifier=notices.append,
-        thresholds=AdaptiveThresholds({"a": Override(failures=20, cooldown_h=8000)}),
+        thresholds={"a": Override(failures=20, cooldown_h=8000)},
         return_on_decay=returns,
         clock=Clock(1.0),
     ) as guard:
@@ -76,7 +76,7 @@ def test_rollback_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_
         "strategy": Proposes({"level": 2}),
         "config_adapter": memory,
         "bounds": BOUNDS,
-        "thresholds": AdaptiveThresholds({"a": Override(failures=5)}),
+        "thresholds": {"a": Override(failures=5)},
     }
     with Guard(**wanted) as guard:
         confirmed(guard, agent)

@@ -12,10 +12,10 @@ from coherence.guard import Guard
 from coherence.guard.baseline import Baseline, CallOutcome, Recent, summary
 from coherence.guard.classic import Metrics
 from coherence.guard.degradation import DecayWatch
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.patch_events import Policy
 from coherence.guard.patch_state import OnTrial, Standing
 from coherence.guard.patches import Patching
+from coherence.guard.trigger import Override
 from coherence.guard.verdict import Trial
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 from guard.trails import Both
@@ -134,7 +134,7 @@ def test_hold_an_outage_that_goes_on_when_a_patch_is_accepted_is_not_the_patch(t
         strategy=Proposes({"level": 2}),
         config_adapter=memory,
         bounds=BOUNDS,
-        thresholds=AdaptiveThresholds({"a": Override(failures=20)}),
+        thresholds={"a": Override(failures=20)},
         clock=Clock(1.0),
     ) as guard:
         for number in range(1_800):

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.memory import MAX_REMEMBERED, PatchMemory
+from coherence.guard.trigger import Override
 from guard.helpers import BOUNDS, Clock, Proposes, call, kinds
 from guard.helpers import Memory as Config
 
 DAY_S = 86_400.0
-OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+OFTEN = {"a": Override(failures=2, cooldown_h=0)}
 
 
 def test_patch_memory_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from coherence.guard import Notice
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from guard.helpers import Memory
 from guard.trails import Both, Stuck, at, trail
 
-THRESHOLDS = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+THRESHOLDS = {"a": Override(failures=2, cooldown_h=0)}
 
 
 def told(folder: Path, memory: Memory, rate: float, **options: Any) -> list[Notice]:

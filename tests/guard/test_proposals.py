@@ -11,9 +11,9 @@ import pytest
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.ledger import ledger
 from coherence.guard.traces import read_decisions
+from coherence.guard.trigger import Override
 from coherence.store.store import Store
 from guard.helpers import Boom, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
 from guard.trails import Both, verified
@@ -144,7 +144,7 @@ def test_proposals_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
 
 def test_it_takes_the_place_of_a_patch_that_waits_and_the_ledger_says_so(path: Path) -> None:
     memory = Memory()
-    thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+    thresholds = {"a": Override(failures=2, cooldown_h=0)}
     with Guard(
         store=path, strategy=Proposes({"level": 5}), config_adapter=memory, bounds=None, thresholds=thresholds
     ) as guard:
@@ -174,7 +174,7 @@ def test_a_strategy_that_is_being_asked_meanwhile_gives_way(path: Path) -> None:
                 assert request_proposal(store, "a", {"level": 2}, "mine")
             return super().analyze(**given)
 
-    thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+    thresholds = {"a": Override(failures=2, cooldown_h=0)}
     bounds = Bounds({"level": Bound(least=0, most=9)})
     with Guard(
         store=path, strategy=Asks({"level": 5}), config_adapter=memory, bounds=bounds, thresholds=thresholds

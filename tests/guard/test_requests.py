@@ -7,7 +7,7 @@ from typing import Any
 from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from coherence.store.store import Store
 from guard.helpers import (
     BOUNDS,
@@ -24,7 +24,7 @@ from guard.helpers import (
 )
 
 ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
-OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+OFTEN = {"a": Override(failures=2, cooldown_h=0)}
 
 
 def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from coherence.guard import Guard, requests
 from coherence.guard import flush as flushing
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.traces import Past, encode_account, read_account
+from coherence.guard.trigger import Override
 from guard.helpers import Boom
 
 BOUNDS = {auto: Bounds({"level": Bound(least=0, most=10**6)}, auto_apply=auto) for auto in (False, True)}
-THRESHOLDS = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+THRESHOLDS = {"a": Override(failures=2, cooldown_h=0)}
 
 
 class World:
