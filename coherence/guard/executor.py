@@ -127,7 +127,7 @@ class Actor:
     def catch_up(self, views: Views) -> None:
         """Take in what other processes have written for agents that this one knows: a person may have asked there.
 
-        Agents that it does not know are left alone: their configuration may be another adapter's.
+        Agents that it does not hold are left alone: their configuration may be another adapter's.
         """
         if self.plan.adapter is None:
             return

@@ -143,15 +143,11 @@ class Runner:
             with serving(started.patch):
                 result = fn()
         except BaseException as error:
-            failed = self._measuring.failed(started, error)
-            # Who interrupts or ends the process is not kept waiting.
-            taken = self._finish(started, failed, wait=isinstance(error, Exception))
+            out = self.record(started, error=error)
             if raises or not isinstance(error, Exception):
                 raise
-            return _out(started, failed, taken, error=error)
-        finished = self._measuring.returned(started, result)
-        taken = _NOTHING if finished is None else self._finish(started, finished, wait=True)
-        return _out(started, finished, taken, result)
+            return out
+        return self.record(started, result=result)
 
     async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
@@ -160,18 +156,17 @@ class Runner:
                 given: Any = fn()
                 result: T = await given if inspect.isawaitable(given) else given
         except BaseException as error:
-            failed = self._measuring.failed(started, error)
-            self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
+            out = self.record(started, error=error, wait=False)  # a task that was cancelled must not wait
             if raises or not isinstance(error, Exception):
                 raise
-            return _out(started, failed, error=error)
-        finished = self._measuring.returned(started, result)
+            return out
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
-        if finished is not None and self._full:
-            await aside(partial(self._finish, started, finished, wait=False))
-        elif finished is not None:
-            self._finish(started, finished, wait=False)
-        return _out(started, finished, result=result)
+        call = self._measuring.returned(started, result)
+        if call is not None and self._full:
+            await aside(partial(self._finish, started, call, wait=False))
+        elif call is not None:
+            self._finish(started, call, wait=False)
+        return _out(started, call, result=result)
 
     def record(
         self,
@@ -181,14 +176,16 @@ class Runner:
         result: Any = None,
         error: BaseException | None = None,
         wait: bool = True,
-    ) -> None:
-        """End what has been begun; for :meth:`wrap`."""
+    ) -> Out[Any]:
+        """End what has been begun."""
         if error is not None:
-            finished: GuardedCall | None = self._measuring.failed(started, error, duration_s)
+            call: GuardedCall | None = self._measuring.failed(started, error, duration_s)
         else:
-            finished = self._measuring.returned(started, result, duration_s)
-        if finished is not None:  # who interrupts or ends the process is not kept waiting
-            self._finish(started, finished, wait=wait and (error is None or isinstance(error, Exception)))
+            call = self._measuring.returned(started, result, duration_s)
+        # Who interrupts or ends the process is not kept waiting.
+        wait = wait and (error is None or isinstance(error, Exception))
+        taken = _NOTHING if call is None else self._finish(started, call, wait=wait)
+        return _out(started, call, taken, result, error)
 
     def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
         """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
@@ -331,14 +328,15 @@ _NOTHING = Taken(False, False)
 
 def _out(
     started: Started,
-    finished: GuardedCall | None,
+    call: GuardedCall | None,
     taken: Taken = _NOTHING,
     result: Any = None,
-    error: Exception | None = None,
+    error: BaseException | None = None,
 ) -> Out[Any]:
-    if finished is None:  # the work is still to be done
+    if call is None:  # the work is still to be done
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
-    return Out(result, finished.success, finished.duration_s or 0.0, taken.applied, taken.rolled_back, error)
+    raised = error if isinstance(error, Exception) else None
+    return Out(result, call.success, call.duration_s or 0.0, taken.applied, taken.rolled_back, raised)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()

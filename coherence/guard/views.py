@@ -19,9 +19,6 @@ MAX_HELD = 1000
 MAX_BUSY = 10_000
 """Accounts that are held in any case: a store that cannot be written for so many agents loses the oldest calls."""
 
-MAX_KNOWN = 100_000
-"""Names of agents that are remembered, the newest ones, so that what is asked for is done although they were let go."""
-
 LOOKED_AT = 8
 """Accounts that are looked at for one to let go, whenever one is added."""
 
@@ -41,7 +38,6 @@ class Views:
         self._troubles = troubles
         self._lock = threading.RLock()
         self._held: OrderedDict[str, View] = OrderedDict()
-        self._known: dict[str, None] = {}
         self._marked: dict[View, None] = {}
         self.fails = False
         """Whether the store could not be written the last time."""
@@ -55,9 +51,6 @@ class Views:
                 return view
         view = View(agent, self._store)
         with self._lock:
-            self._known[agent] = None
-            if len(self._known) > MAX_KNOWN:
-                del self._known[next(iter(self._known))]
             view = self._held.setdefault(agent, view)
             self._let_go(LOOKED_AT)
         return view
@@ -73,8 +66,8 @@ class Views:
             return list(self._held.values())
 
     def knows(self, agent: str) -> bool:
-        """Return whether an agent was called, or asked about, in this process; it may have been let go since."""
-        return agent in self._known
+        """Return whether an agent's view is held: it was called, or asked about, in this process."""
+        return agent in self._held
 
     def mark(self, view: View) -> None:
         """Note that a view has something to write; the caller holds the view's lock."""

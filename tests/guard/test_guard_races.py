@@ -146,29 +146,6 @@ def test_errors_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_status_what_a_person_wants_is_done_for_an_agent_that_was_let_go(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(views, "MAX_HELD", 1)
-    memory = Memory()
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
-    ) as guard:  # fmt: skip
-        call(guard, 2, fails=True)
-        until(lambda: guard.status("a").waiting)
-        for agent in ("b", "c"):
-            guard.run(lambda: 1, agent=agent)
-            guard.flush()
-        assert guard._runner._views is not None
-        assert "a" not in [view.agent for view in guard._runner._views.values()]
-        assert request_approval(Store(path), "a", "good")
-        until(lambda: memory.applied == [{"level": 2}])
-        until(lambda: guard.status("a").phase == "serving")
-        assert guard.store is not None
-        assert guard.store.fetch("SELECT agent FROM guard_accounts WHERE pending = 1") == []
-
-
-@pytest.mark.slow
 def test_an_adapter_is_asked_for_no_agent_that_its_guard_does_not_know(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
