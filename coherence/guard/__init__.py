@@ -10,10 +10,11 @@ from coherence.core.lazy import lazy_names
 if TYPE_CHECKING:
     from coherence.guard.bound import Bound
     from coherence.guard.bounds import Bounds
-    from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
+    from coherence.guard.collaborators import ConfigAdapter, Notifier, Strategy
     from coherence.guard.context import current_patch
     from coherence.guard.export import export_trail
     from coherence.guard.guard import Guard
+    from coherence.guard.patch_events import Notice
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
@@ -24,7 +25,7 @@ _HOME = {
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
     "Guard": "coherence.guard.guard",
-    "Notice": "coherence.guard.collaborators",
+    "Notice": "coherence.guard.patch_events",
     "Notifier": "coherence.guard.collaborators",
     "Out": "coherence.guard.runner",
     "Override": "coherence.guard.trigger",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import msgspec
-
+from coherence.guard.patch_events import Notice
 from coherence.guard.synchronous import refuse_async
 from coherence.guard.traces import Trace
 
@@ -67,18 +66,6 @@ class Strategy(Protocol):
             guard's ``measures`` returns.
         """
         ...
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """One step of a patch, for a notifier."""
-
-    agent: str
-    kind: str
-    """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
-    why: str
-    """Of what was restored, why it was rolled back."""
-    patch: dict[str, Any] | None = None
-    """The patch that it is about."""
 
 
 @runtime_checkable

@@ -15,11 +15,9 @@ import msgspec
 
 from coherence.guard import adapter as adapting
 from coherence.guard.account import Account
-from coherence.guard.collaborators import Notice
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import Decision
-from coherence.guard.patches import Patching
+from coherence.guard.patch_events import Decision, Notice
+from coherence.guard.patches import Patching, notice_of
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
 from coherence.guard.threads import start_thread

@@ -101,3 +101,15 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: float | None = None
     limit: float | None = None
     """Limit that the evidence had to reach."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One step of a patch, for a notifier."""
+
+    agent: str
+    kind: str
+    """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
+    why: str
+    """Of what was restored, why it was rolled back."""
+    patch: dict[str, Any] | None = None
+    """The patch that it is about."""

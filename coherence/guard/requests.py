@@ -11,9 +11,8 @@ from coherence.core.validation import check_text, clean
 from coherence.guard.account import Account
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
-from coherence.guard.notices import notice_of
 from coherence.guard.patch_events import Decision
-from coherence.guard.patches import Patching
+from coherence.guard.patches import Patching, notice_of
 from coherence.guard.proposals import checked_patch, refuses
 from coherence.guard.runner import Runner
 from coherence.guard.view import View

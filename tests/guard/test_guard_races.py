@@ -16,8 +16,7 @@ import pytest
 
 from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
-from coherence.guard.collaborators import Notice
-from coherence.guard.patch_events import Decision, GuardedCall
+from coherence.guard.patch_events import Decision, GuardedCall, Notice
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
