@@ -23,11 +23,10 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from coherence.core.validation import check_number
 from coherence.guard.baseline import METRICS, Baseline, CallOutcome, Spread
 
 CALLS_TO_FALSE_ALARM = 10_000
-"""On average at least, all metrics together."""
+"""On average at least, all metrics together, for independent calls."""
 
 SUCCESS_WEIGHT = 4.0
 """Of false alarms; latency, cost and index have 1 each, if the baseline knows them."""
@@ -190,17 +189,10 @@ class DecayWatch(msgspec.Struct):
     index: Chart | None = None
 
     @classmethod
-    def begin(cls, baseline: Baseline, calls_to_false_alarm: float = CALLS_TO_FALSE_ALARM) -> DecayWatch:
-        """Return a watch.
-
-        Parameters
-        ----------
-        calls_to_false_alarm : float
-            In [100, 1e9]; of all metrics together on average, at least, for independent calls.
-        """
-        check_number("calls_to_false_alarm", calls_to_false_alarm, least=100.0, most=1e9)
+    def begin(cls, baseline: Baseline) -> DecayWatch:
+        """Return a watch."""
         spreads = (baseline.latency, baseline.cost, baseline.index)
-        share = calls_to_false_alarm * (SUCCESS_WEIGHT + sum(spread is not None for spread in spreads))
+        share = CALLS_TO_FALSE_ALARM * (SUCCESS_WEIGHT + sum(spread is not None for spread in spreads))
         success = Chart.of(baseline.calls - baseline.successes, baseline.calls, share / SUCCESS_WEIGHT)
         return cls(baseline, success, *(_chart(spread, share) for spread in spreads))
 

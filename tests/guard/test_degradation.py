@@ -99,12 +99,12 @@ def test_limit_for_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -
 
 
 def test_calls_to_alarm_false_alarms_are_shared_by_the_metrics() -> None:
-    watch = DecayWatch.begin(confirmed(), 7_000)
-    assert watch.success.calls_to_alarm == 7_000 * 7 / 4
+    watch = DecayWatch.begin(confirmed())
+    assert watch.success.calls_to_alarm == 10_000 * 7 / 4
     for chart in (watch.latency, watch.cost, watch.index):
         assert chart is not None
-        assert chart.calls_to_alarm == 7_000 * 7
-    assert DecayWatch.begin(Baseline(400, 360), 7_000).success.calls_to_alarm == 7_000
+        assert chart.calls_to_alarm == 10_000 * 7
+    assert DecayWatch.begin(Baseline(400, 360)).success.calls_to_alarm == 10_000
 
 
 def test_decay_watch_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> None:
