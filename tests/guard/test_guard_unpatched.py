@@ -35,13 +35,13 @@ def fail_at(rate: float, chance: random.Random) -> None:
 def test_a_guard_with_nothing_but_a_notifier_tells_once_that_success_fell(tmp_path: Path) -> None:
     chance, notices = random.Random(1), list[Notice]()
     with Guard(store=tmp_path / "guard.db", notifier=notices.append, clock=Clock(30.0)) as guard:
-        run(guard, 0.98, 600, chance)
+        run(guard, 0.98, 200, chance)
         assert guard.status("a").trouble == ""
         run(guard, 0.3, 15, chance)
         (notice,) = notices
         assert (notice.kind, notice.patch) == ("decayed", None)
         assert notice.why.startswith("success got worse: ")
-        run(guard, 0.3, 300, chance)
+        run(guard, 0.3, 100, chance)
         assert [notice.kind for notice in notices] == ["decayed"]
         assert kinds(guard.history("a")) == ["decayed"]
         assert guard.status("a").trouble == "the configuration got worse and has not recovered: success"

@@ -5,7 +5,7 @@ import pytest
 from coherence.guard.account import Account
 from coherence.guard.classic import Metrics
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.patches import LEASE_S
+from coherence.guard.patches import LEASE_S, notice_of
 
 
 def serving(both: bool = False) -> Account:
@@ -32,6 +32,37 @@ def test_patches_a_call_that_began_before_the_configuration_changed_is_counted_b
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (1, 0, 1)
     account.observe(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch, patched=True))
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (2, 1, 2)
+
+
+def test_notice_of_a_step_names_the_patch_on_trial_and_why_it_went_and_nothing_twice() -> None:
+    account = serving()
+    account.observe(0.0, Decision("confirmed", why="x"))
+    account.observe(0.0, Decision("asked", owner="me", failures=2))
+    told = []
+    for step in (
+        Decision("accepted", owner="me", patch={"level": 3}, backup={"level": 2}, share=0.5, slice=10),
+        Decision("serving"),
+        Decision("ending", owner="me", pause=True, why="slice"),
+        Decision("restored"),
+        Decision("resuming", owner="me"),
+        Decision("serving"),
+        Decision("ending", owner="me", why="success fell"),
+        Decision("restore_failed", why="disk full"),
+        Decision("retrying", owner="me"),
+        Decision("restore_failed", why="disk full"),
+        Decision("retrying", owner="me"),
+        Decision("restored"),
+    ):
+        if (notice := notice_of("a", account.patching, step)) is not None:
+            told.append((notice.kind, notice.why, notice.patch))
+        account.observe(0.0, step)
+    assert told == [
+        ("accepted", "", {"level": 3}),
+        ("serving", "", {"level": 3}),
+        ("ending", "success fell", {"level": 3}),
+        ("restore_failed", "disk full", {"level": 3}),
+        ("restored", "success fell", {"level": 3}),
+    ]
 
 
 def due_kind(account: Account, now_s: float) -> str:

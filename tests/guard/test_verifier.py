@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,47 +60,28 @@ def test_guard_verify_command_tells_that_an_untouched_trail_is_verified(lived: P
     assert (result.exit_code, "no agent under guard is called 'nobody'; known: a" in result.stderr) == (2, True)
 
 
-def updated_call(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET data = replace(data, 'false', 'true') WHERE kind = 'guard_call' AND seq < 50")
-
-
-def updated_decision(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET data = json_set(data, '$.why', 'none') WHERE data LIKE '%\"ending\"%'")
-
-
-def updated_time(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET ts = ts - 3600 WHERE seq = 20")
-
-
-def cut_tail(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM events WHERE seq > 400")
-
-
-def cut_tail_and_numbers(connection: sqlite3.Connection) -> None:
-    """Move the anchors of the chain and of the session too; the account that is kept goes further."""
-    cut_tail(connection)
-    connection.execute("UPDATE heads SET last_seq = 400")
-    connection.execute("UPDATE chain SET count = 400, head = (SELECT hash FROM events WHERE seq = 400)")
-
-
-def removed_run(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM events WHERE seq BETWEEN 50 AND 60")
-
-
-def spliced_run(connection: sqlite3.Connection) -> None:
-    """Put the content of ten calls in the place of ten others."""
-    other = "FROM events AS e WHERE e.seq = events.seq + 100"
-    connection.execute(
-        f"UPDATE events SET data = (SELECT data {other}), hash = (SELECT hash {other}) WHERE seq BETWEEN 5 AND 14"
-    )
-
-
-def appended_run(connection: sqlite3.Connection) -> None:
-    columns = "ts, kind, source, data, prev_hash, hash"
-    connection.execute(
-        f"INSERT INTO events (session_id, agent, seq, {columns}) SELECT session_id, agent, seq + 100000, {columns} "
+CUT = "DELETE FROM events WHERE seq > 400"
+COLUMNS = "ts, kind, source, data, prev_hash, hash"
+OTHER = "FROM events AS e WHERE e.seq = events.seq + 100"
+HARMS = {
+    "a call": ["UPDATE events SET data = replace(data, 'false', 'true') WHERE kind = 'guard_call' AND seq < 50"],
+    "a decision": ["UPDATE events SET data = json_set(data, '$.why', 'none') WHERE data LIKE '%\"ending\"%'"],
+    "a time": ["UPDATE events SET ts = ts - 3600 WHERE seq = 20"],
+    "the tail": [CUT],
+    "the tail with the anchors of chain and session": [  # the account that is kept goes further
+        CUT,
+        "UPDATE heads SET last_seq = 400",
+        "UPDATE chain SET count = 400, head = (SELECT hash FROM events WHERE seq = 400)",
+    ],
+    "a removed run": ["DELETE FROM events WHERE seq BETWEEN 50 AND 60"],
+    "a spliced run": [
+        f"UPDATE events SET data = (SELECT data {OTHER}), hash = (SELECT hash {OTHER}) WHERE seq BETWEEN 5 AND 14"
+    ],
+    "an appended run": [
+        f"INSERT INTO events (session_id, agent, seq, {COLUMNS}) SELECT session_id, agent, seq + 100000, {COLUMNS} "
         "FROM events WHERE seq BETWEEN 5 AND 14"
-    )
+    ],
+}
 
 
 def changed_account(connection: sqlite3.Connection) -> None:
@@ -112,20 +92,17 @@ def changed_account(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE guard_accounts SET data = ?", (msgspec.msgpack.encode(account),))
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        updated_call, updated_decision, updated_time, cut_tail, cut_tail_and_numbers, removed_run, spliced_run,
-        appended_run, changed_account,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("harm", [*HARMS, "the account"])
 def test_guard_verify_command_finds_what_was_changed_behind_the_back_of_the_store(
-    lived: Path, tmp_path: Path, harm: Callable[[sqlite3.Connection], None]
+    lived: Path, tmp_path: Path, harm: str
 ) -> None:
     path = tmp_path / "guard.db"
     shutil.copy(lived, path)
     connection = unlocked(path)
-    harm(connection)
+    for statement in HARMS.get(harm, ()):
+        connection.execute(statement)
+    if harm == "the account":
+        changed_account(connection)
     connection.close()
     result = verify(path)
     assert (result.exit_code, "WRONG" in result.stdout) == (1, True), result.stdout
