@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coherence.guard.bound import Bound
-    from coherence.guard.bounds import Bounds
+    from coherence.guard.bounds import Bound, Bounds
     from coherence.guard.collaborators import ConfigAdapter, Notifier, Strategy
     from coherence.guard.context import current_patch
     from coherence.guard.export import export_trail
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from coherence.guard.trigger import Override
 
 _HOME = {
-    "Bound": "coherence.guard.bound",
+    "Bound": "coherence.guard.bounds",
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
     "Guard": "coherence.guard.guard",

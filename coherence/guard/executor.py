@@ -15,15 +15,14 @@ import msgspec
 
 from coherence.guard import adapter as adapting
 from coherence.guard.account import Account
+from coherence.guard.collaborators import NotAwaitedError, not_awaited
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.patch_events import Decision, Notice
 from coherence.guard.patches import Patching, notice_of
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
-from coherence.guard.synchronous import NotAwaitedError, not_awaited
 from coherence.guard.threads import start_thread
 from coherence.guard.traces import newest_calls, newest_seqs
-from coherence.guard.view import View
-from coherence.guard.views import Views
+from coherence.guard.views import View, Views
 from coherence.store.store import Store
 
 SHOWN_CALLS = 100
@@ -70,7 +69,7 @@ class Actor:
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
         """Begin to take steps on a thread; return what waits for them up to some seconds.
 
-        The caller has set the view's :attr:`~coherence.guard.view.View.acting`. It is False again once they are taken,
+        The caller has set the view's :attr:`~coherence.guard.views.View.acting`. It is False again once they are taken,
         or if they cannot begin, which raises.
         """
         done = threading.Event()

@@ -16,7 +16,15 @@ from coherence.core.config import disabled
 from coherence.core.validation import check_count, check_flag, check_number, shown
 from coherence.guard.adapter import adapter_of
 from coherence.guard.bounds import Bounds
-from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
+from coherence.guard.collaborators import (
+    ADAPTER,
+    ConfigAdapter,
+    Notify,
+    Strategy,
+    check_methods,
+    check_notifier,
+    refuse_async,
+)
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
@@ -27,7 +35,6 @@ from coherence.guard.proposals import Plan
 from coherence.guard.requests import ByHand
 from coherence.guard.runner import Durability, Out, Runner, end_quietly
 from coherence.guard.status import Status, status_of
-from coherence.guard.synchronous import refuse_async
 from coherence.guard.traces import Past, Trace, newest_calls
 from coherence.guard.trigger import Override, checked_overrides
 from coherence.guard.wrap import wrapped

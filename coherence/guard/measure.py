@@ -11,12 +11,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from coherence.guard.collaborators import not_awaited
 from coherence.guard.error_counts import ErrorCounts, describe
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.rolling import MAX_AMOUNT
 from coherence.guard.shorten import shortened
-from coherence.guard.synchronous import not_awaited
 from coherence.monitor.monitor import Monitor
 
 MAX_TASK = 2_000

@@ -15,7 +15,7 @@ from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.patch_events import Decision, Policy
 from coherence.guard.trigger import Override
-from coherence.guard.view import View
+from coherence.guard.views import View
 
 MAX_PATCH = 65_536
 """Bytes of a patch that can wait for a person, or that a person proposes, as JSON."""

@@ -15,7 +15,7 @@ from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching, notice_of
 from coherence.guard.proposals import checked_patch, refuses
 from coherence.guard.runner import Runner
-from coherence.guard.view import View
+from coherence.guard.views import View
 from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
 

@@ -21,8 +21,7 @@ from typing import Any, Literal
 from showing import row
 
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.traces import Trace
 from coherence.guard.trigger import Override
 

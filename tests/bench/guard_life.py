@@ -18,8 +18,7 @@ from coherence.core.readings import Band
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard import measure as measuring
 from coherence.guard.baseline import CallOutcome
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.patch_events import Policy
 from coherence.guard.traces import Trace
 from coherence.guard.trigger import Override

@@ -31,8 +31,7 @@ from showing import row, say
 
 from coherence.guard import Guard
 from coherence.guard.baseline import CallOutcome
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.trigger import Override
 
 ROOT = Path(__file__).resolve().parents[2]

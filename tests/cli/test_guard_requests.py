@@ -42,7 +42,7 @@ LIVE = """
 import sys
 from adapter import settings
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bound
 from coherence.guard.bounds import Bounds
 class Proposes:
     def analyze(self, **asked):

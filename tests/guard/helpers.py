@@ -11,8 +11,7 @@ from math import exp, lgamma, log
 from typing import Any
 
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.patch_events import Decision
 from coherence.guard.requests import is_approved, refusal, request, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.sequential import WORSE

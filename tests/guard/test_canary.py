@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.canary import in_share, in_slice
+from coherence.guard.patch_state import in_share, in_slice
 
 SHARES = st.floats(0, 1)
 SALTS = st.text(max_size=20)
@@ -30,7 +30,7 @@ def test_in_share_a_larger_share_keeps_the_calls_of_a_smaller_one(
 
 def test_in_share_and_in_slice_every_process_draws_the_same() -> None:
     program = (
-        "from coherence.guard.canary import in_share, in_slice\n"
+        "from coherence.guard.patch_state import in_share, in_slice\n"
         "print(''.join('01'[in_share(0.3, 'p\\u00e4h', f'c{n}')] + '01'[in_slice(0.3, 'p', 5, n)] for n in range(60)))"
     )
     runs = [

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.bound import ROUNDING, Bound
-from coherence.guard.bounds import MAX_DEPTH, MAX_KEYS, MAX_REASONS, Bounds, merged
+from coherence.guard.bounds import MAX_DEPTH, MAX_KEYS, MAX_REASONS, ROUNDING, Bound, Bounds, merged
 
 BOUNDS = Bounds(
     {

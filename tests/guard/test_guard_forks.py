@@ -24,7 +24,7 @@ pytestmark = [
 @pytest.fixture
 def guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     """Yield a guard of which nothing is written unless somebody asks for it."""
-    monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 3600.0)
+    monkeypatch.setattr("coherence.guard.runner.FLUSH_S", 3600.0)
     with Guard(store=tmp_path / "guard.db") as guard:
         yield guard
 

@@ -20,7 +20,7 @@ from guard.helpers import kinds
 WORKER = """
 import json, os, random, sys, time
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bound
 from coherence.guard.bounds import Bounds
 
 class Files:

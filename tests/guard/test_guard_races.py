@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, views
-from coherence.guard import flush as flushing
+from coherence.guard import runner as flushing
 from coherence.guard.patch_events import Decision, GuardedCall, Notice
 from coherence.guard.traces import Entry, encode_account, read_account
-from coherence.guard.view import View
+from coherence.guard.views import View
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, until
 from guard.world import THRESHOLDS
@@ -185,7 +185,7 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
 def test_traces_calls_that_come_faster_than_they_are_written_are_not_lost(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 10)
+    monkeypatch.setattr("coherence.guard.views.MAX_WAITING", 10)
     monkeypatch.setattr(flushing, "FLUSH_S", 60.0)
     with Guard(store=path) as guard:
         for _ in range(35):

@@ -18,7 +18,7 @@ from coherence.guard import Guard
 from coherence.guard.guard import TemporaryStore
 from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.traces import Entry
-from coherence.guard.view import View
+from coherence.guard.views import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 

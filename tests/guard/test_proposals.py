@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.ledger import ledger
 from coherence.guard.traces import read_decisions
 from coherence.guard.trigger import Override

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from coherence.guard import Guard, Notice
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.trigger import Override
 from coherence.store.store import Store
 from guard.helpers import (

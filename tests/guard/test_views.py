@@ -75,7 +75,7 @@ def test_mark_threads_with_more_agents_than_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
 ) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 2)
-    monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 0.001)
+    monkeypatch.setattr("coherence.guard.runner.FLUSH_S", 0.001)
     agents, threads, calls = 6, 4, 150
     with Guard(store=tmp_path / "guard.db", durability=durability) as guard:  # type: ignore[arg-type]
 

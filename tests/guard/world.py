@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, requests
-from coherence.guard import flush as flushing
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard import runner as flushing
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.traces import Past, encode_account, read_account
 from coherence.guard.trigger import Override
 from guard.helpers import Boom
