@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from math import exp, lgamma, log
+from pathlib import Path
 from typing import Any
 
 from coherence.guard import Guard
@@ -73,6 +74,12 @@ class Proposes:
             raise self.patch
         found: Mapping[str, Any] | None = self.patch
         return found
+
+
+def patched(store: Path, adapter: Any, **more: Any) -> Guard:
+    """Return a guard whose strategy proposes level 2, within bounds; a second passes whenever its clock is read."""
+    usual = {"strategy": Proposes({"level": 2}), "config_adapter": adapter, "bounds": BOUNDS, "clock": Clock(1.0)}
+    return Guard(store=store, **(usual | more))
 
 
 class Boom(Exception):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Override
-from guard.helpers import BOUNDS, Boom, Memory, kinds
+from guard.helpers import Boom, Memory, kinds, patched
 
 
 class Applies:
@@ -42,11 +42,10 @@ class Owns(Applies):
 
 @contextmanager
 def guarded(folder: Path, strategy: Applies, adapter: Memory | None) -> Iterator[Guard]:
-    with Guard(
-        store=folder / "guard.db",
+    with patched(
+        folder / "guard.db",
+        adapter,
         strategy=strategy,
-        config_adapter=adapter,
-        bounds=BOUNDS,
         policy="classic",
         thresholds={"a": Override(failures=2, cooldown_h=0)},
     ) as guard:

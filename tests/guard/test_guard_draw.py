@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, current_patch
+from coherence.guard import current_patch
 from coherence.guard.trigger import Override
-from guard.helpers import BOUNDS, Boom, Memory, Proposes
+from guard.helpers import Boom, Memory, patched
 
 
 def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[str, int]]:
@@ -17,10 +17,7 @@ def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[s
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]
     thresholds = {"a": Override(failures=2)}
-    with Guard(
-        store=folder / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
-        thresholds=thresholds, canary_share=0.5,
-    ) as guard:  # fmt: skip
+    with patched(folder / "guard.db", memory, thresholds=thresholds, canary_share=0.5) as guard:
         served = []
 
         @guard.wrap(agent="a", call_id=call_id)

@@ -14,7 +14,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+from guard.helpers import Boom, Memory, patched
 
 
 class State(TypedDict, total=False):
@@ -28,14 +28,7 @@ class Both(Memory):
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[Guard]:
-    with Guard(
-        store=tmp_path / "guard.db",
-        strategy=Proposes({"level": 2}),
-        config_adapter=Both(),
-        bounds=BOUNDS,
-        control_flow=GraphBubbleUp,
-        clock=Clock(1.0),
-    ) as guard:
+    with patched(tmp_path / "guard.db", Both(), control_flow=GraphBubbleUp) as guard:
         yield guard
         assert guard.errors == {}
 

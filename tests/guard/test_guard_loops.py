@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+from guard.helpers import Boom, Memory, Proposes, patched
 
 
 async def later(value: int) -> int:
@@ -74,10 +74,7 @@ def test_an_awaited_call_does_not_wait_for_its_steps_and_loses_no_result_by_them
         assert (out.result, out.success, out.patch_applied) == (0, False, False)
         begun.wait(60)
 
-    with Guard(
-        store=path, strategy=Slow({"level": 2}), config_adapter=memory, bounds=BOUNDS, is_success=bool,
-        clock=Clock(1.0), wait_s=60,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, strategy=Slow({"level": 2}), is_success=bool, wait_s=60) as guard:
         asyncio.run(main(guard))
         assert memory.applied == []
         go.set()
@@ -113,10 +110,7 @@ def test_status_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path)
     def fail() -> None:
         raise Boom("no")
 
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0),
-        canary_share=1.0,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, canary_share=1.0) as guard:
         for _ in range(2):
             with suppress(Boom):
                 guard.run(fail, agent="a")
@@ -151,10 +145,7 @@ def test_strategy_adapter_and_notifier_may_use_the_guard(path: Path) -> None:
     def fail() -> None:
         raise Boom("no")
 
-    guard = Guard(
-        store=path, strategy=Uses({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
-        clock=Clock(1.0), wait_s=60,
-    )  # fmt: skip
+    guard = patched(path, memory, strategy=Uses({"level": 2}), notifier=notify, wait_s=60)
     with guard:
         for _ in range(2):
             with suppress(Boom):

@@ -20,7 +20,7 @@ from coherence.guard.patch_events import Decision, GuardedCall, Notice
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.views import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, until
+from guard.helpers import BOUNDS, Memory, Proposes, call, patched, request_approval, until
 from guard.world import THRESHOLDS
 
 
@@ -124,10 +124,7 @@ def test_rollback_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> 
     def notify(notice: Notice) -> None:
         levels.append((notice.kind, memory.config["level"]))
 
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
-        thresholds=THRESHOLDS, wait_s=60,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, notifier=notify, thresholds=THRESHOLDS, wait_s=60) as guard:
         call(guard, 2, fails=True)
         assert guard.rollback("a")
     assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]

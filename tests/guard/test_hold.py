@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard
 from coherence.guard.baseline import Baseline, CallOutcome, Recent, summary
 from coherence.guard.classic import Metrics
 from coherence.guard.degradation import DecayWatch
@@ -17,7 +16,7 @@ from coherence.guard.patch_state import OnTrial, Standing
 from coherence.guard.patches import Patching
 from coherence.guard.trigger import Override
 from coherence.guard.verdict import Trial
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
+from guard.helpers import Boom, Memory, failing, kinds, patched
 from guard.trails import Both
 
 
@@ -129,14 +128,7 @@ def test_hold_an_outage_that_goes_on_when_a_patch_is_accepted_is_not_the_patch(t
     memory: Any = Both() if both else Memory()
     up = [True]
     agent = failing(lambda level: 0.98 if up[0] else 0.0, memory)
-    with Guard(
-        store=tmp_path / "guard.db",
-        strategy=Proposes({"level": 2}),
-        config_adapter=memory,
-        bounds=BOUNDS,
-        thresholds={"a": Override(failures=20)},
-        clock=Clock(1.0),
-    ) as guard:
+    with patched(tmp_path / "guard.db", memory, thresholds={"a": Override(failures=20)}) as guard:
         for number in range(1_800):
             up[0] = not 200 <= number < 300
             with suppress(Boom):

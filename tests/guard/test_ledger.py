@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_events import Decision
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
+from guard.helpers import Boom, Clock, Memory, Proposes, failing, patched
 
 ASKED = Decision("asked", owner="p1", failures=3)
 PATCH, BACKUP = {"level": 2}, {"level": 1}
@@ -135,7 +134,7 @@ def test_the_ledger_agrees_with_the_account(tmp_path: Path, seed: int) -> None:
     config, drawn = Moody(seed), Random(seed)
     strategy = Proposes({"level": 2})
     path = tmp_path / "guard.db"
-    with Guard(store=path, strategy=strategy, config_adapter=config, bounds=BOUNDS, clock=Clock(600.0)) as guard:
+    with patched(path, config, strategy=strategy, clock=Clock(600.0)) as guard:
         agent = failing(lambda level: (0.5, 0.7, 0.9, 0.3)[level % 4], config, seed)
         for call in range(400):
             strategy.patch = {"level": drawn.randrange(2, 10)}

@@ -21,7 +21,7 @@ from coherence.guard.verifier import verify_agent, verify_guards
 from coherence.monitor.monitor import Monitor
 from coherence.store import schema
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
+from guard.helpers import Boom, Clock, Memory, failing, patched
 from guard.trails import Both, Row, Stuck, Varies, trail
 
 
@@ -203,7 +203,7 @@ def test_move_guard_trail_brings_a_store_of_version_1_into_the_chain(tmp_path: P
     memory = Memory()
     agent = failing(lambda level: 0.7, memory)
     path = tmp_path / "guard.db"
-    with Guard(store=path, strategy=Varies(), config_adapter=memory, bounds=BOUNDS, clock=Clock()) as guard:
+    with patched(path, memory, strategy=Varies(), clock=Clock()) as guard:
         for _ in range(150):
             with suppress(Boom):
                 guard.run(agent, agent="a", task="answer")
