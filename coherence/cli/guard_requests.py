@@ -40,7 +40,7 @@ from coherence.guard.traces import newest_seq, read_decisions
 from coherence.store.store import Store
 
 LOOK_S = 0.1
-"""How often it is looked whether somebody has done it."""
+"""Seconds between two looks at whether somebody has done it."""
 
 
 def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:

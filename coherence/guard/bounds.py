@@ -13,8 +13,8 @@ Scalar: TypeAlias = str | int | float | bool | None
 """A leaf of a patch."""
 
 RuleName: TypeAlias = Literal["shape", "size", "key", "kind", "finite", "range", "step", "choice", "auto_apply", "same"]
-"""What refuses a patch: shape = not a table of tables and plain values; size = too many keys; key = not listed; kind =
-another type than the key takes; finite = NaN or infinite; range, step, choice = outside what the bound allows;
+"""Rule that refuses a patch: shape = not a table of tables and plain values; size = too many keys; key = not listed;
+kind = another type than the key takes; finite = NaN or infinite; range, step, choice = outside what the bound allows;
 auto_apply = not True or False; same = the configuration holds all of it already."""
 
 MAX_VALUE = 1e300
@@ -170,7 +170,7 @@ class Refusal(msgspec.Struct, frozen=True):
     """The value as Python shows it, shortened."""
     rule: RuleName
     why: str
-    """What the rule says."""
+    """Text of the rule."""
 
     def __str__(self) -> str:
         if self.rule == "same":
@@ -186,9 +186,9 @@ class Judged(msgspec.Struct, frozen=True):
     apply: bool
     """True = it may be applied now; False for an accepted patch that waits for a person."""
     refusals: tuple[Refusal, ...]
-    """Why it is refused, at most :data:`MAX_REASONS`; empty if it is accepted."""
+    """Reasons of the refusal, at most :data:`MAX_REASONS`; empty if it is accepted."""
     waits: str
-    """Why an accepted patch waits, or empty."""
+    """Reason why an accepted patch waits, or empty."""
 
 
 class Bounds:

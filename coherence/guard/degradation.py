@@ -39,7 +39,7 @@ ENOUGH = 500
 become the habit."""
 
 HIGHEST_RATE = 0.9
-"""Where more calls are beyond the cut, there is nothing to be lost that one could see."""
+"""Share of calls beyond the cut from which there is nothing to be lost that one could see."""
 
 FINEST = 4
 """The smaller step is at most this: finer ones find a change no sooner."""
@@ -62,7 +62,7 @@ class Alert(msgspec.Struct, frozen=True):
     calls: int
     """Calls ago, this one included, when it most likely began."""
     beyond: int
-    """How many of those were beyond the cut: failures, or calls in what was the worst third."""
+    """Those of them that were beyond the cut: failures, or calls in what was the worst third."""
     expected: float
     """The share of calls beyond it that was expected at most."""
     cut: float | None = None
@@ -91,7 +91,7 @@ class Chart(msgspec.Struct):
     """To a false one, on average at least."""
     beyond: int
     calls: int
-    """What the rate is learned from."""
+    """Calls from which the rate is learned."""
     up: int = 0
     down: int = 0
     limit: int = 0

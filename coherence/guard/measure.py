@@ -38,7 +38,7 @@ class Started:
         self.epoch = -1
         self.patched = False
         self.patch: dict[str, Any] | None = None
-        """What :func:`~coherence.guard.context.current_patch` shows."""
+        """Patch that :func:`~coherence.guard.context.current_patch` shows."""
         self.tick = 0
         self.began_s = 0.0
 

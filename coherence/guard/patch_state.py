@@ -63,7 +63,7 @@ class OnTrial(msgspec.Struct):
     served: Recent = msgspec.field(default_factory=Recent)
     """The calls it served."""
     applied: int = 0
-    """How often it came into force: for every slice again."""
+    """Number of times that it came into force: once more for every slice."""
     vouchers: tuple[int, int] | None = (0, 0)
     """Unpatched calls so far and how many of them succeeded; None = they have shown whether the baseline holds."""
 
@@ -146,7 +146,7 @@ class Standing(Watching, kw_only=True):
     patch: dict[str, Any]
     backup: dict[str, Any]
     leaving: str = ""
-    """Why the configuration before it is to be restored, or empty."""
+    """Reason why the configuration before it is to be restored, or empty."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -154,13 +154,13 @@ class Waiting(msgspec.Struct, frozen=True):
 
     patch: dict[str, Any]
     why: str
-    """Why it is not applied."""
+    """Reason why it is not applied."""
     seq: int
     """The entry that proposed it."""
     failures: int
     """Failures that called for it."""
     approved: str | None = None
-    """Why a person has approved it; None = nobody has."""
+    """Reason of the person who approved it; None = nobody has."""
     approved_s: float = 0.0
     """Steady time of that, seconds."""
 

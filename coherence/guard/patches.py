@@ -55,7 +55,7 @@ class Patching(msgspec.Struct):
     epoch: int = 0
     """Grows whenever the configuration changes, or begins to: a call of another epoch cannot be assigned to one."""
     owner: str = ""
-    """Who does what the phase is about; empty = nobody."""
+    """Process that does what the phase is about; empty = none."""
     claimed_s: float = 0.0
     """Steady time of the claim, seconds."""
     attempts: int = 0
@@ -63,13 +63,13 @@ class Patching(msgspec.Struct):
     retry_s: float = 0.0
     """Steady time of the next attempt, seconds."""
     pauses: bool = False
-    """Whether the trial goes on after the restore."""
+    """True = the trial goes on after the restore."""
     ending: str = ""
-    """Why the patch whose restore was begun last is rolled back; empty for a pause."""
+    """Reason why the patch whose restore was begun last is rolled back; empty for a pause."""
     failures: int = 0
     """Failures that called for the patch that is being asked for."""
     before: Baseline = Baseline()
-    """What calls were like before those."""
+    """Summary of the calls before those."""
     trial: OnTrial | None = None
     standing: Standing | None = None
     unpatched: Watching | None = None

@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     share: float
     slice: int
     returns: bool
-    """Whether a confirmed configuration that decays gives way to the one before it."""
+    """True = a confirmed configuration that decays gives way to the one before it."""
     measures: Callable[[], Mapping[str, float | None]] | None
 
 

@@ -45,7 +45,7 @@ LEAST_WRITE_S = 1.0
 
 
 CHANGE_S = 30.0
-"""How long the end of a guard waits for an adapter that is changing a configuration.
+"""Seconds that the end of a guard waits for an adapter that is changing a configuration.
 
 If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
 """
@@ -62,9 +62,9 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     duration_s: float
     """Seconds in the callable."""
     patch_applied: bool
-    """Whether a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
+    """True = a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
     rolled_back: bool
-    """Whether a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
+    """True = a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
     error: Exception | None = None
     """Exception of the callable, if it was called with ``raises=False``."""
 
@@ -365,10 +365,10 @@ def _flush_quietly(found: weakref.ref[Runner]) -> None:
 
 
 FLUSH_S = 0.1
-"""How long an entry waits to be written at most, if the store can be written."""
+"""Seconds that an entry waits at most, if the store can be written."""
 
 LOOK_S = 1.0
-"""How often it is looked for what other processes and persons have asked for, and for restores that failed."""
+"""Seconds between two looks at what other processes and persons have asked for, and at restores that failed."""
 
 
 class Flusher:

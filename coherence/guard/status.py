@@ -41,7 +41,7 @@ class Status(msgspec.Struct, frozen=True):
     """The proposal that waits for a person: its ``patch``, ``why`` it is not applied, the entry that proposed it
     (``seq``), and why a person has ``approved`` it, or None."""
     trouble: str
-    """What does not go on as it should, in words: a restore that fails, a process that has not answered for
+    """Trouble in words: a restore that fails, a process that has not answered for
     10 s or longer, a request that nobody has taken up, a configuration that got worse and has not recovered. Empty =
     nothing."""
 
@@ -156,7 +156,7 @@ class GuardedAgent(msgspec.Struct, frozen=True):
     """The newest 100 calls."""
     phase: Phase
     phase_s: float | None
-    """How long somebody has been at what the phase is about, seconds."""
+    """Seconds since a process has claimed what the phase is about."""
     retry_in_s: float | None
     """Seconds until a restore that failed is tried again."""
     counted: int
@@ -173,9 +173,9 @@ class GuardedAgent(msgspec.Struct, frozen=True):
     waiting: PatchRecord | None
     """The patch that waits for a person or an adapter."""
     trouble: str
-    """What is wrong now, or empty."""
+    """Trouble in words, or empty."""
     failing: bool
-    """Whether that is a restore that failed or is overdue, or an alert of the last 24 hours."""
+    """True = that is a restore that failed or is overdue, or an alert of the last 24 hours."""
 
 
 def state_of(store: Store, agent: str, now: float) -> GuardedAgent:

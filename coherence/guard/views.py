@@ -45,9 +45,9 @@ class View:
         self.lost = 0
         """Entries that could not be written and were given up."""
         self.acting = False
-        """Whether a thread of this process takes a step for this agent."""
+        """True = a thread of this process takes a step for this agent."""
         self.looked_s = 0.0
-        """When this process last compared it with the store, on the caller's clock."""
+        """Time at which this process last compared it with the store, on the caller's clock."""
         self.lock = threading.RLock()  # a signal handler may run a call of its own while this thread holds it
         """Held while account and waiting entries are read or changed."""
         self.writing = threading.RLock()
@@ -205,7 +205,7 @@ class Views:
         self._held: OrderedDict[str, View] = OrderedDict()
         self._marked: dict[View, None] = {}
         self.fails = False
-        """Whether the store could not be written the last time."""
+        """True = the store could not be written the last time."""
 
     def of(self, agent: str) -> View:
         """Return an agent's view, read from the store if it is not held."""
