@@ -53,7 +53,7 @@ class Actor:
         self._suffix = os.urandom(4).hex()
         self._numbers = itertools.count(1)
 
-    def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
+    def due(self, agent: str, owner: str, account: Account, at: float, *, failed: bool) -> Decision | None:
         """Return the step to take at a wall time; ``failed`` = a call of the agent has just failed."""
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
@@ -101,7 +101,7 @@ class Actor:
         with view.lock:
             if view.acting or view.account.patching.rests:
                 return
-            if self.due(view.agent, view.account, "", self._clock(), failed=False) is None:
+            if self.due(view.agent, "", view.account, self._clock(), failed=False) is None:
                 return
             view.acting = True
         self.start(view, failed=False)
@@ -140,7 +140,7 @@ class Actor:
         """Take each step that is due, do what it claims, and write what came of it; only then somebody is notified."""
         while True:
             owner, notices = self._owner(), list[Notice]()
-            step = self._write(view, partial(self._due_now, view.agent, owner, failed), notices)
+            step = self._write(view, partial(self.due, view.agent, owner, failed=failed), notices)
             if step is None:
                 return
             failed = False
@@ -158,39 +158,32 @@ class Actor:
             for notice in notices:
                 self.notify(notice)
 
-    def _due_now(self, agent: str, owner: str, failed: bool, account: Account) -> tuple[float, Decision] | None:
-        at = self._clock()
-        step = self.due(agent, account, owner, at, failed=failed)
-        return None if step is None else (at, step)
-
-    @staticmethod
     def _write(
-        view: View, choose: Callable[[Account], tuple[float, Decision] | None], notices: list[Notice]
+        self, view: View, choose: Callable[[Account, float], Decision | None], notices: list[Notice]
     ) -> Decision | None:
         """Write what is chosen and return it; the notice of it, if any, is added to the notices."""
 
-        def choosing(account: Account) -> tuple[float, Decision] | None:
-            found = choose(account)
-            if found is not None and (notice := notice_of(view.agent, account.patching, found[1])) is not None:
+        def choosing(account: Account, at: float) -> Decision | None:
+            found = choose(account, at)
+            if found is not None and (notice := notice_of(view.agent, account.patching, found)) is not None:
                 notices.append(notice)
             return found
 
-        return view.decide(choosing)
+        return view.decide(self._clock, choosing)
 
+    @staticmethod
     def _result(
-        self, owner: str, result: Decision, backup: dict[str, Any] | None, account: Account
-    ) -> tuple[float, Decision] | None:
+        owner: str, result: Decision, backup: dict[str, Any] | None, account: Account, at: float
+    ) -> Decision | None:
         """Return what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
-        at, patching = self._clock(), account.patching
+        patching = account.patching
         if patching.owner == owner:
-            return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+            return patching.settled(result, msgspec.structs.replace(account.clock).read(at))
         if result.kind in ("serving", "ending") and backup is not None:
-            return at, Decision(
-                "late", owner=owner, backup=backup, why="a patch that had been given up was applied late"
-            )
+            return Decision("late", owner=owner, backup=backup, why="a patch that had been given up was applied late")
         if result.kind == "restored" and patching.trial is not None and patching.phase != "restoring":
             why = "the configuration before an earlier patch was restored late"
-            return at, Decision("late", owner=owner, backup=patching.trial.backup, why=why)
+            return Decision("late", owner=owner, backup=patching.trial.backup, why=why)
         return None
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:

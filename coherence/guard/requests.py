@@ -59,15 +59,7 @@ def request(store: Store, agent: str, wanted: Request) -> tuple[Decision | None,
     True
     """
     view = View(check_name("agent", agent), store)
-    return _asked(view, wanted, time.time), view.account.patching
-
-
-def _asked(view: View, request: Request, clock: Callable[[], float]) -> Decision | None:
-    def choose(account: Account) -> tuple[float, Decision] | None:
-        step = request(account)
-        return None if step is None else (clock(), step)
-
-    return view.decide(choose)
+    return view.decide(time.time, lambda account, at: wanted(account)), view.account.patching
 
 
 def wanted_rollback(account: Account, why: str) -> Decision | None:
@@ -161,7 +153,7 @@ class ByHand:
             return False
         if refused := refuses(wanted, view.agent, self._actor.plan, self._troubles):
             raise ValueError(f"patch: {refused}")
-        if _asked(view, partial(wanted_trial, patch=wanted, why=why), self._clock) is None:
+        if self._asked(view, partial(wanted_trial, patch=wanted, why=why)) is None:
             return False
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         with view.lock:
@@ -178,8 +170,7 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        rollback = partial(wanted_rollback, why=checked_why(why))
-        asked = _asked(view, rollback, self._clock) or view.account.patching.wish
+        asked = self._asked(view, partial(wanted_rollback, why=checked_why(why))) or view.account.patching.wish
         if asked is None:
             return False
         number = asked.number
@@ -194,7 +185,7 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        if _asked(view, partial(wanted_approval, why=checked_why(why)), self._clock) is None:
+        if self._asked(view, partial(wanted_approval, why=checked_why(why))) is None:
             return is_approved(view.account.patching)
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         return True
@@ -204,10 +195,14 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        step = _asked(view, partial(refusal, why=checked_why(why)), self._clock)
+        step = self._asked(view, partial(refusal, why=checked_why(why)))
         if step is not None:
             self._actor.notify(notice_of(view.agent, view.account.patching, step))
         return step is not None
+
+    def _asked(self, view: View, wanted: Request) -> Decision | None:
+        """Write a person's request, unless there is nothing to ask for."""
+        return view.decide(self._clock, lambda account, at: wanted(account))
 
     def _view(self, agent: str) -> View:
         """Return the account of an agent, by its name as calls are recorded under it."""

@@ -239,7 +239,7 @@ class Runner:
                 account = view.observe(entry)
                 if not self._full:
                     self._views.mark(view)
-                if not view.acting and self._actor.due(started.agent, account, "", entry.at, failed=not call.success):
+                if not view.acting and self._actor.due(started.agent, "", account, entry.at, failed=not call.success):
                     view.acting, claimed = True, view
             if view.lost > lost:
                 self.troubles.add("store", "too much waits for a store that cannot be written: a call is lost")

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
 
 from coherence.guard.account import Account
 from coherence.guard.error_counts import ErrorCounts
@@ -27,8 +26,6 @@ from coherence.guard.traces import (
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
-
-D = TypeVar("D", bound=Decision)
 
 MAX_WAITING = 10_000
 """Entries that wait for a store that cannot be written; more are counted as lost."""
@@ -112,13 +109,17 @@ class View:
         finally:
             self.writing.release()
 
-    def decide(self, choose: Callable[[Account], tuple[float, D] | None]) -> D | None:
+    def decide(
+        self, clock: Callable[[], float], choose: Callable[[Account, float], Decision | None]
+    ) -> Decision | None:
         """Write what waits, and a decision on the account that all processes share.
 
         Parameters
         ----------
+        clock : callable
+            Returns wall time, Unix seconds.
         choose : callable
-            Takes the account, returns wall time and decision, or None. It must not change the account.
+            Takes the account and the time, returns a decision or None. It must not change the account.
 
         Returns
         -------
@@ -134,15 +135,16 @@ class View:
             with self._store.transaction() as transaction:
                 held.enter_context(self.lock)  # until after the commit, but calls go on while others lock the store
                 seq, count = self.insert(transaction)
-                found = choose(self.account)
+                at = clock()
+                found = choose(self.account, at)
                 if found is not None:
                     account = copied(self.account)
-                    account.observe(*found)
-                    write_decision(transaction, self.agent, Entry(*found), account)
+                    account.observe(at, found)
+                    write_decision(transaction, self.agent, Entry(at, found), account)
             if found is not None:
                 self.account, seq = account, seq + 1
             self.inserted(seq, count)
-            return None if found is None else found[1]
+            return found
 
     def insert(self, transaction: Transaction) -> tuple[int, int]:
         """Write what waits, after what others have written; the caller holds :attr:`writing`.

@@ -166,12 +166,12 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         view = View("a", store)
         view.observe(Entry(1.0, GuardedCall(True, 1.0)))
 
-        def choose(_: Any) -> tuple[float, Decision]:
+        def choose(*_: Any) -> Decision:
             with view.lock:
                 view.observe(Entry(1.5, GuardedCall(False, 2.0)))
-            return 2.0, Decision("declined", why="no")
+            return Decision("declined", why="no")
 
-        assert view.decide(choose) == Decision("declined", why="no")
+        assert view.decide(lambda: 2.0, choose) == Decision("declined", why="no")
         view.write()
         view.refresh()
         assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]

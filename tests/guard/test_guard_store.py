@@ -108,7 +108,7 @@ def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) 
         view = View("a", store)
         decided: list[Decision | None] = []
         decision = Decision("declined", why="nothing")
-        writer = threading.Thread(target=lambda: decided.append(view.decide(lambda _: (2.0, decision))))
+        writer = threading.Thread(target=lambda: decided.append(view.decide(lambda: 2.0, lambda *_: decision)))
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         writer.start()
