@@ -109,15 +109,18 @@ class Actor:
     def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
         """Take the steps that are due, on this thread; return whether what was asked for is ``done``.
 
-        What another thread or process is doing is waited for up to ``wait_s`` seconds.
+        What another thread or process is doing is waited for up to ``wait_s`` seconds. Without an adapter all is left
+        to a process that has one.
         """
+        if self.plan.adapter is None:
+            return done(view.account.patching)
         until_s = time.monotonic() + wait_s
         while True:
             self._steps(view, False, set())
             with view.lock:
                 patching = view.account.patching
                 found, busy = done(patching), bool(patching.owner)
-            if found or not busy or self.plan.adapter is None or time.monotonic() >= until_s:
+            if found or not busy or time.monotonic() >= until_s:
                 return found
             time.sleep(PAUSE_S)
 

@@ -102,9 +102,14 @@ class Patching(msgspec.Struct):
         return any(held is not None and held.number == number for held in (self.trial, self.standing))
 
     @property
+    def approved(self) -> bool:
+        """Return whether the patch that waits is approved, and nobody has taken it up."""
+        return self.waiting is not None and self.waiting.approved is not None
+
+    @property
     def requested(self) -> bool:
         """Return whether a person wants something that nobody has begun."""
-        return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
+        return self.wish is not None or self.approved
 
     @property
     def pends(self) -> bool:

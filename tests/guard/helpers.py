@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from math import exp, lgamma, log
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from coherence.guard import Guard
 from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.patch_events import Decision
-from coherence.guard.requests import is_approved, refusal, request, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.sequential import WORSE
 from coherence.guard.traces import Past, Trace
 from coherence.store.store import Store
@@ -147,21 +146,33 @@ def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> flo
     return mixture(rates, (a, b), seen_beyond, seen_within)
 
 
+now = time.time
+"""Clock of those who ask from elsewhere."""
+
+
+def elsewhere(store: Store) -> Guard:
+    """Return a guard of a process that has no adapter."""
+    return Guard(store=store, clock=lambda: now())
+
+
 def request_rollback(store: Store, agent: str, why: str) -> bool:
     """Ask for a rollback as a command does; return whether it is asked for now or was before."""
-    step, patching = request(store, agent, partial(wanted_rollback, why=why))
-    return step is not None or patching.wish is not None
+    with elsewhere(store) as guard:
+        guard.rollback(agent, why)
+        return guard._view(agent).account.patching.wish is not None
 
 
 def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
     """Approve as a command does; return whether the patch is approved now or was before."""
-    step, patching = request(store, agent, partial(wanted_approval, why=why, seq=seq))
-    return step is not None or is_approved(patching, seq)
+    with elsewhere(store) as guard:
+        return guard.approve(agent, why, seq)
 
 
 def request_proposal(store: Store, agent: str, patch: dict[str, Any], why: str) -> bool:
-    return request(store, agent, partial(wanted_trial, patch=patch, why=why))[0] is not None
+    with elsewhere(store) as guard:
+        return guard.propose(agent, patch, why)
 
 
 def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
-    return request(store, agent, partial(refusal, why=why, seq=seq))[0] is not None
+    with elsewhere(store) as guard:
+        return guard.decline(agent, why, seq)
