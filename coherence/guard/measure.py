@@ -54,12 +54,19 @@ class Started:
             self.tick = reading.tick_seq
         self.began_s = time.perf_counter()
 
-    def ended(self, success: bool, duration_s: float, **measured: Any) -> GuardedCall:
+    def ended(
+        self,
+        success: bool,
+        duration_s: float,
+        error: str | None = None,
+        cost: float | None = None,
+        index: float | None = None,
+        band: str | None = None,
+    ) -> GuardedCall:
         """Return the call as an account takes it in."""
         return GuardedCall(
-            success, duration_s, epoch=self.epoch, patched=self.patched, task=self.task, arguments=self.arguments,
-            **measured,
-        )  # fmt: skip
+            success, duration_s, cost, index, self.epoch, self.patched, band, self.task, error, self.arguments
+        )
 
 
 class Measuring:
@@ -109,8 +116,7 @@ class Measuring:
                 cost = self._amount(not_awaited(self._cost_of(result), "cost_of"))
             except Exception as error:
                 self._troubles.add("cost_of", error)
-        index, band = self._reading(started)
-        return started.ended(success, duration_s, cost=cost, index=index, band=band)
+        return started.ended(success, duration_s, None, cost, *self._reading(started))
 
     def failed(self, started: Started, error: BaseException, duration_s: float | None = None) -> GuardedCall:
         """Return what came of a call that raised."""
@@ -119,8 +125,7 @@ class Measuring:
             text = describe(error)
         except Exception:  # the stack is nearly used up
             text = "unknown"
-        index, band = self._reading(started)
-        return started.ended(isinstance(error, self._control_flow), duration_s, error=text, index=index, band=band)
+        return started.ended(isinstance(error, self._control_flow), duration_s, text, None, *self._reading(started))
 
     def _amount(self, cost: object) -> float | None:
         if cost is None:

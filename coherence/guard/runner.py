@@ -142,11 +142,15 @@ class Runner:
             with serving(started.patch):
                 result = fn()
         except BaseException as error:
-            out = self.record(started, error=error)
+            failed = self._measuring.failed(started, error)
+            # Who interrupts or ends the process is not kept waiting.
+            taken = self._finish(started, failed, isinstance(error, Exception))
             if raises or not isinstance(error, Exception):
                 raise
-            return out
-        return self.record(started, result=result)
+            return _out(started, failed, taken, error=error)
+        call = self._measuring.returned(started, result)
+        taken = _NOTHING if call is None else self._finish(started, call, True)
+        return _out(started, call, taken, result)
 
     async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
@@ -155,10 +159,11 @@ class Runner:
                 given: Any = fn()
                 result: T = await given if inspect.isawaitable(given) else given
         except BaseException as error:
-            out = self.record(started, error=error, wait=False)  # a task that was cancelled must not wait
+            failed = self._measuring.failed(started, error)
+            self._finish(started, failed, False)  # a task that was cancelled must not wait
             if raises or not isinstance(error, Exception):
                 raise
-            return out
+            return _out(started, failed, error=error)
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
         call = self._measuring.returned(started, result)
         if call is not None and self._full:
@@ -175,16 +180,14 @@ class Runner:
         result: Any = None,
         error: BaseException | None = None,
         wait: bool = True,
-    ) -> Out[Any]:
-        """End what has been begun."""
+    ) -> None:
+        """End what has been begun; for :meth:`wrap`."""
         if error is not None:
             call: GuardedCall | None = self._measuring.failed(started, error, duration_s)
         else:
             call = self._measuring.returned(started, result, duration_s)
-        # Who interrupts or ends the process is not kept waiting.
-        wait = wait and (error is None or isinstance(error, Exception))
-        taken = _NOTHING if call is None else self._finish(started, call, wait=wait)
-        return _out(started, call, taken, result, error)
+        if call is not None:  # who interrupts or ends the process is not kept waiting
+            self._finish(started, call, wait and (error is None or isinstance(error, Exception)))
 
     def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
         """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
@@ -330,12 +333,11 @@ def _out(
     call: GuardedCall | None,
     taken: Taken = _NOTHING,
     result: Any = None,
-    error: BaseException | None = None,
+    error: Exception | None = None,
 ) -> Out[Any]:
     if call is None:  # the work is still to be done
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
-    raised = error if isinstance(error, Exception) else None
-    return Out(result, call.success, call.duration_s or 0.0, taken.applied, taken.rolled_back, raised)
+    return Out(result, call.success, call.duration_s or 0.0, taken.applied, taken.rolled_back, error)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()
