@@ -47,7 +47,9 @@ def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapte
                 return _say("another patch has taken its place meanwhile; nothing was done", done=False)
         with Guard(store=kept, config_adapter=owner) as guard:
             guard.rollback(agent, why)
-            record = _waited(kept, agent, record.number, wait_s, _has_gone)  # a failed restore is tried again
+            if owner is not None:  # a restore that failed is tried again
+                _waited(kept, agent, record.number, wait_s, _has_gone)
+        record = _waited(kept, agent, record.number, 0.0 if owner is not None else wait_s, _has_gone)
         return _report_rollback(kept, agent, record, owner is not None)
 
 

@@ -58,6 +58,12 @@ class Memory:
         return None
 
 
+class Both(Memory):
+    """Serves both configurations at once."""
+
+    serves_both = True
+
+
 class Proposes:
     """Proposes the same each time."""
 

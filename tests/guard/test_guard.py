@@ -10,7 +10,7 @@ import pytest
 
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard.trigger import Override
-from guard.helpers import BOUNDS, Boom, Memory, Proposes, failing, kinds, patched
+from guard.helpers import BOUNDS, Boom, Both, Memory, Proposes, failing, kinds, patched
 
 
 def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> Iterator[Any]:
@@ -129,8 +129,7 @@ def test_history_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch
 
 
 def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
+    memory = Both()
     seen: list[bool] = []
 
     def agent() -> str:

@@ -9,13 +9,12 @@ import pytest
 
 from coherence.guard import current_patch
 from coherence.guard.trigger import Override
-from guard.helpers import Boom, Memory, patched
+from guard.helpers import Boom, Both, patched
 
 
 def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[str, int]]:
     """Return which calls a patch served, by their argument, and what failed; each of 8 arguments comes 5 times."""
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
+    memory = Both()
     thresholds = {"a": Override(failures=2)}
     with patched(folder / "guard.db", memory, thresholds=thresholds, canary_share=0.5) as guard:
         served = []

@@ -14,16 +14,12 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import Boom, Memory, patched
+from guard.helpers import Boom, Both, patched
 
 
 class State(TypedDict, total=False):
     level: int
     asked: str
-
-
-class Both(Memory):
-    serves_both = True
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import Boom, Memory, Proposes, patched
+from guard.helpers import Boom, Both, Memory, Proposes, patched
 
 
 async def later(value: int) -> int:
@@ -104,8 +104,7 @@ def test_guard_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type
 
 
 def test_status_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path) -> None:
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
+    memory = Both()
 
     def fail() -> None:
         raise Boom("no")

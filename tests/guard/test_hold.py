@@ -16,8 +16,7 @@ from coherence.guard.patch_state import OnTrial, Standing
 from coherence.guard.patches import Patching
 from coherence.guard.trigger import Override
 from coherence.guard.verdict import Trial
-from guard.helpers import Boom, Memory, failing, kinds, patched
-from guard.trails import Both
+from guard.helpers import Boom, Both, Memory, failing, kinds, patched
 
 
 def on_trial(successes: int, calls: int, *, both: bool = True, policy: Policy = "sequential") -> OnTrial:

@@ -14,8 +14,8 @@ from coherence.guard.ledger import ledger
 from coherence.guard.traces import read_decisions
 from coherence.guard.trigger import Override
 from coherence.store.store import Store
-from guard.helpers import Boom, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
-from guard.trails import Both, verified
+from guard.helpers import Boom, Both, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
+from guard.trails import verified
 
 NARROW = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 

@@ -21,8 +21,8 @@ from coherence.guard.verifier import verify_agent, verify_guards
 from coherence.monitor.monitor import Monitor
 from coherence.store import schema
 from coherence.store.store import Store
-from guard.helpers import Boom, Clock, Memory, failing, patched
-from guard.trails import Both, Row, Stuck, Varies, trail
+from guard.helpers import Boom, Both, Clock, Memory, failing, patched
+from guard.trails import Row, Stuck, Varies, trail
 
 
 @pytest.fixture(scope="module")
