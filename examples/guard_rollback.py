@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from coherence.guard import AdaptiveThresholds, Bound, Bounds, Guard, Notice, Override, Trace
+from coherence.guard import Bound, Bounds, Guard, Notice, Override, Trace
 
 settings: dict[str, dict[str, Any]] = {"support": {"retries": 1, "timeout_s": 10}}
 chance = random.Random(3)
@@ -53,7 +53,7 @@ class Ideas:
 
 
 def tell(notice: Notice) -> None:
-    """Print what happens to a patch; a LogNotifier or the emit of a Webhook is given in the same place."""
+    """Print what happens to a patch; the emit of a Webhook is given in the same place."""
     print(f"told: {notice.kind} {notice.patch or ''} {notice.why}".rstrip())
 
 
@@ -65,7 +65,7 @@ with (
         config_adapter=Settings(),
         notifier=tell,
         bounds=Bounds({"retries": Bound(least=0, most=5, whole=True), "timeout_s": Bound(least=1, most=60)}),
-        thresholds=AdaptiveThresholds({"support": Override(failures=5, cooldown_h=0)}),
+        thresholds={"support": Override(failures=5, cooldown_h=0)},
     ) as guard,
 ):
     for ticket in range(1, 801):

@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +25,12 @@ from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.error_counts import describe
 from coherence.guard.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
-from coherence.guard.requests import (
-    checked_patch,
-    checked_why,
-    is_approved,
-    refusal,
-    request,
-    wanted_approval,
-    wanted_rollback,
-    wanted_trial,
-)
+from coherence.guard.proposals import checked_patch
 from coherence.guard.traces import newest_seq, read_decisions
 from coherence.store.store import Store
 
 LOOK_S = 0.1
-"""How often it is looked whether somebody has done it."""
+"""Seconds between two looks at whether somebody has done it."""
 
 
 def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:
@@ -55,13 +45,11 @@ def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapte
             click.confirm("Restore the configuration before it?", abort=True)
             if _in_force(kept, agent).number != record.number:
                 return _say("another patch has taken its place meanwhile; nothing was done", done=False)
-        if owner is None:
-            request(kept, agent, partial(wanted_rollback, why=checked_why(why)))
-            record = _waited(kept, agent, record.number, wait_s, _has_gone)
-        else:
-            with Guard(store=kept, config_adapter=owner) as guard:
-                guard.rollback(agent, why)
-                record = _waited(kept, agent, record.number, wait_s, _has_gone)  # a failed restore is tried again
+        with Guard(store=kept, config_adapter=owner) as guard:
+            guard.rollback(agent, why)
+            if owner is not None:  # a restore that failed is tried again
+                _waited(kept, agent, record.number, wait_s, _has_gone)
+        record = _waited(kept, agent, record.number, 0.0 if owner is not None else wait_s, _has_gone)
         return _report_rollback(kept, agent, record, owner is not None)
 
 
@@ -122,10 +110,9 @@ def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) ->
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         _report(record, agent, "is approved")
-        seq = record.proposed_seq
-        step, patching = request(kept, agent, partial(wanted_approval, why=checked_why(why), seq=seq))
-        if step is None and not is_approved(patching, seq):
-            return _say("it waits no more; nothing was done", done=False)
+        with Guard(store=kept) as guard:
+            if not guard.approve(agent, why, record.proposed_seq):
+                return _say("it waits no more; nothing was done", done=False)
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
     return _report_trial(record)
 
@@ -135,8 +122,9 @@ def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_
     wanted = load_patch(patch)
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
-        if request(kept, agent, partial(wanted_trial, patch=wanted, why=checked_why(why)))[0] is None:
-            return _say("a patch is on trial, or approved, already; nothing was done", done=False)
+        with Guard(store=kept) as guard:
+            if not guard.propose(agent, wanted, why):
+                return _say("a patch is on trial, or approved, already; nothing was done", done=False)
         record = next(record for record in reversed(_records(kept, agent)) if record.patch == wanted)
         _report(record, agent, "is to go on trial")
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
@@ -179,9 +167,9 @@ def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
     with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
-        declined = partial(refusal, why=checked_why(why), seq=record.proposed_seq)
-        if request(kept, agent, declined)[0] is None:
-            return _say("it waits no more; nothing was done", done=False)
+        with Guard(store=kept) as guard:
+            if not guard.decline(agent, why, record.proposed_seq):
+                return _say("it waits no more; nothing was done", done=False)
         _report(record, agent, "is declined")
     return 0
 

@@ -17,11 +17,11 @@ from coherence.cli.documents import print_document
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import NAMED, guard_store, opened
 from coherence.core.readings import excerpt, number_of, one_line, span
-from coherence.guard.agent_state import GuardedAgent, OpenTrial, local_time, state_of
 from coherence.guard.bounds import merged
 from coherence.guard.export import export_trail
 from coherence.guard.ledger import PatchRecord, ledger, read_history
 from coherence.guard.patch_events import Decision
+from coherence.guard.status import GuardedAgent, OpenTrial, local_time, state_of
 from coherence.guard.traces import Past, guarded_agents, read_decisions
 from coherence.guard.verifier import VerifiedAgent, verify_guards
 from coherence.monitor.arguments import check_name

@@ -8,29 +8,26 @@ from typing import TYPE_CHECKING
 from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coherence.guard.bound import Bound
-    from coherence.guard.bounds import Bounds
-    from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
+    from coherence.guard.bounds import Bound, Bounds
+    from coherence.guard.collaborators import ConfigAdapter, Notifier, Strategy
     from coherence.guard.context import current_patch
     from coherence.guard.export import export_trail
-    from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
-    from coherence.guard.notifiers import LogNotifier
+    from coherence.guard.patch_events import Notice
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
+    from coherence.guard.trigger import Override
 
 _HOME = {
-    "AdaptiveThresholds": "coherence.guard.frequency",
-    "Bound": "coherence.guard.bound",
+    "Bound": "coherence.guard.bounds",
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
     "Guard": "coherence.guard.guard",
-    "LogNotifier": "coherence.guard.notifiers",
-    "Notice": "coherence.guard.collaborators",
+    "Notice": "coherence.guard.patch_events",
     "Notifier": "coherence.guard.collaborators",
     "Out": "coherence.guard.runner",
-    "Override": "coherence.guard.frequency",
+    "Override": "coherence.guard.trigger",
     "Past": "coherence.guard.traces",
     "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
@@ -40,12 +37,10 @@ _HOME = {
 }
 
 __all__ = [
-    "AdaptiveThresholds",
     "Bound",
     "Bounds",
     "ConfigAdapter",
     "Guard",
-    "LogNotifier",
     "Notice",
     "Notifier",
     "Out",

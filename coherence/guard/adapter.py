@@ -12,11 +12,10 @@ from typing import Any, cast
 import msgspec
 
 from coherence.core.validation import shown
-from coherence.guard.bound import short_text
-from coherence.guard.collaborators import ConfigAdapter
+from coherence.guard.bounds import short_text
+from coherence.guard.collaborators import ConfigAdapter, NotAwaitedError, not_awaited, refuse_async
 from coherence.guard.patch_events import Decision
 from coherence.guard.patch_state import OnTrial
-from coherence.guard.synchronous import NotAwaitedError, not_awaited, refuse_async
 
 FAILED = "could not be applied: "
 """So begins why a patch ends that its adapter has not applied as it says."""

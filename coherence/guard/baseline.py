@@ -113,7 +113,7 @@ class Recent(msgspec.Struct):
     window: int = WINDOW
     """Calls that are kept, 1 or more."""
     at: int = 0
-    """Where the next call goes once the window is full."""
+    """Place of the next call once the window is full."""
     newest: list[CallOutcome] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -23,11 +23,10 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from coherence.core.validation import check_number
 from coherence.guard.baseline import METRICS, Baseline, CallOutcome, Spread
 
 CALLS_TO_FALSE_ALARM = 10_000
-"""On average at least, all metrics together."""
+"""On average at least, all metrics together, for independent calls."""
 
 SUCCESS_WEIGHT = 4.0
 """Of false alarms; latency, cost and index have 1 each, if the baseline knows them."""
@@ -40,7 +39,7 @@ ENOUGH = 500
 become the habit."""
 
 HIGHEST_RATE = 0.9
-"""Where more calls are beyond the cut, there is nothing to be lost that one could see."""
+"""Share of calls beyond the cut from which there is nothing to be lost that one could see."""
 
 FINEST = 4
 """The smaller step is at most this: finer ones find a change no sooner."""
@@ -63,7 +62,7 @@ class Alert(msgspec.Struct, frozen=True):
     calls: int
     """Calls ago, this one included, when it most likely began."""
     beyond: int
-    """How many of those were beyond the cut: failures, or calls in what was the worst third."""
+    """Those of them that were beyond the cut: failures, or calls in what was the worst third."""
     expected: float
     """The share of calls beyond it that was expected at most."""
     cut: float | None = None
@@ -92,7 +91,7 @@ class Chart(msgspec.Struct):
     """To a false one, on average at least."""
     beyond: int
     calls: int
-    """What the rate is learned from."""
+    """Calls from which the rate is learned."""
     up: int = 0
     down: int = 0
     limit: int = 0
@@ -190,17 +189,10 @@ class DecayWatch(msgspec.Struct):
     index: Chart | None = None
 
     @classmethod
-    def begin(cls, baseline: Baseline, calls_to_false_alarm: float = CALLS_TO_FALSE_ALARM) -> DecayWatch:
-        """Return a watch.
-
-        Parameters
-        ----------
-        calls_to_false_alarm : float
-            In [100, 1e9]; of all metrics together on average, at least, for independent calls.
-        """
-        check_number("calls_to_false_alarm", calls_to_false_alarm, least=100.0, most=1e9)
+    def begin(cls, baseline: Baseline) -> DecayWatch:
+        """Return a watch."""
         spreads = (baseline.latency, baseline.cost, baseline.index)
-        share = calls_to_false_alarm * (SUCCESS_WEIGHT + sum(spread is not None for spread in spreads))
+        share = CALLS_TO_FALSE_ALARM * (SUCCESS_WEIGHT + sum(spread is not None for spread in spreads))
         success = Chart.of(baseline.calls - baseline.successes, baseline.calls, share / SUCCESS_WEIGHT)
         return cls(baseline, success, *(_chart(spread, share) for spread in spreads))
 

@@ -15,17 +15,14 @@ import msgspec
 
 from coherence.guard import adapter as adapting
 from coherence.guard.account import Account
-from coherence.guard.collaborators import Notice
+from coherence.guard.collaborators import NotAwaitedError, not_awaited
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import Decision
-from coherence.guard.patches import Patching
+from coherence.guard.patch_events import Decision, Notice
+from coherence.guard.patches import Patching, notice_of
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
-from coherence.guard.synchronous import NotAwaitedError, not_awaited
-from coherence.guard.threads import GuardThread
+from coherence.guard.threads import start_thread
 from coherence.guard.traces import newest_calls, newest_seqs
-from coherence.guard.view import View
-from coherence.guard.views import Views
+from coherence.guard.views import View, Views
 from coherence.store.store import Store
 
 SHOWN_CALLS = 100
@@ -56,7 +53,7 @@ class Actor:
         self._suffix = os.urandom(4).hex()
         self._numbers = itertools.count(1)
 
-    def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
+    def due(self, agent: str, owner: str, account: Account, at: float, *, failed: bool) -> Decision | None:
         """Return the step to take at a wall time; ``failed`` = a call of the agent has just failed."""
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
@@ -65,15 +62,14 @@ class Actor:
             return None  # a process that has an adapter does it
         if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
             return step
-        found = self.plan.thresholds
         trigger = msgspec.structs.replace(account.trigger)
-        due = trigger.check(agent, account.rolling, found, now_s)
+        due = trigger.check(agent, account.rolling, self.plan.overrides, now_s)
         return Decision("asked", owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
         """Begin to take steps on a thread; return what waits for them up to some seconds.
 
-        The caller has set the view's :attr:`~coherence.guard.view.View.acting`. It is False again once they are taken,
+        The caller has set the view's :attr:`~coherence.guard.views.View.acting`. It is False again once they are taken,
         or if they cannot begin, which raises.
         """
         done = threading.Event()
@@ -94,7 +90,7 @@ class Actor:
             return Taken("applied" in found, "rolled back" in found)
 
         try:
-            GuardThread(work, "steps").start()
+            start_thread(work, "steps")
         except BaseException:  # too many threads, or the interpreter ends
             view.acting = False
             raise
@@ -105,7 +101,7 @@ class Actor:
         with view.lock:
             if view.acting or view.account.patching.rests:
                 return
-            if self.due(view.agent, view.account, "", self._clock(), failed=False) is None:
+            if self.due(view.agent, "", view.account, self._clock(), failed=False) is None:
                 return
             view.acting = True
         self.start(view, failed=False)
@@ -113,22 +109,25 @@ class Actor:
     def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
         """Take the steps that are due, on this thread; return whether what was asked for is ``done``.
 
-        What another thread or process is doing is waited for up to ``wait_s`` seconds.
+        What another thread or process is doing is waited for up to ``wait_s`` seconds. Without an adapter all is left
+        to a process that has one.
         """
+        if self.plan.adapter is None:
+            return done(view.account.patching)
         until_s = time.monotonic() + wait_s
         while True:
             self._steps(view, False, set())
             with view.lock:
                 patching = view.account.patching
                 found, busy = done(patching), bool(patching.owner)
-            if found or not busy or self.plan.adapter is None or time.monotonic() >= until_s:
+            if found or not busy or time.monotonic() >= until_s:
                 return found
             time.sleep(PAUSE_S)
 
     def catch_up(self, views: Views) -> None:
         """Take in what other processes have written for agents that this one knows: a person may have asked there.
 
-        Agents that it does not know are left alone: their configuration may be another adapter's.
+        Agents that it does not hold are left alone: their configuration may be another adapter's.
         """
         if self.plan.adapter is None:
             return
@@ -144,7 +143,7 @@ class Actor:
         """Take each step that is due, do what it claims, and write what came of it; only then somebody is notified."""
         while True:
             owner, notices = self._owner(), list[Notice]()
-            step = self._write(view, partial(self._due_now, view.agent, owner, failed), notices)
+            step = self._write(view, partial(self.due, view.agent, owner, failed=failed), notices)
             if step is None:
                 return
             failed = False
@@ -162,39 +161,32 @@ class Actor:
             for notice in notices:
                 self.notify(notice)
 
-    def _due_now(self, agent: str, owner: str, failed: bool, account: Account) -> tuple[float, Decision] | None:
-        at = self._clock()
-        step = self.due(agent, account, owner, at, failed=failed)
-        return None if step is None else (at, step)
-
-    @staticmethod
     def _write(
-        view: View, choose: Callable[[Account], tuple[float, Decision] | None], notices: list[Notice]
+        self, view: View, choose: Callable[[Account, float], Decision | None], notices: list[Notice]
     ) -> Decision | None:
         """Write what is chosen and return it; the notice of it, if any, is added to the notices."""
 
-        def choosing(account: Account) -> tuple[float, Decision] | None:
-            found = choose(account)
-            if found is not None and (notice := notice_of(view.agent, account.patching, found[1])) is not None:
+        def choosing(account: Account, at: float) -> Decision | None:
+            found = choose(account, at)
+            if found is not None and (notice := notice_of(view.agent, account.patching, found)) is not None:
                 notices.append(notice)
             return found
 
-        return view.decide(choosing)
+        return view.decide(self._clock, choosing)
 
+    @staticmethod
     def _result(
-        self, owner: str, result: Decision, backup: dict[str, Any] | None, account: Account
-    ) -> tuple[float, Decision] | None:
+        owner: str, result: Decision, backup: dict[str, Any] | None, account: Account, at: float
+    ) -> Decision | None:
         """Return what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
-        at, patching = self._clock(), account.patching
+        patching = account.patching
         if patching.owner == owner:
-            return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+            return patching.settled(result, msgspec.structs.replace(account.clock).read(at))
         if result.kind in ("serving", "ending") and backup is not None:
-            return at, Decision(
-                "late", owner=owner, backup=backup, why="a patch that had been given up was applied late"
-            )
+            return Decision("late", owner=owner, backup=backup, why="a patch that had been given up was applied late")
         if result.kind == "restored" and patching.trial is not None and patching.phase != "restoring":
             why = "the configuration before an earlier patch was restored late"
-            return at, Decision("late", owner=owner, backup=patching.trial.backup, why=why)
+            return Decision("late", owner=owner, backup=patching.trial.backup, why=why)
         return None
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:

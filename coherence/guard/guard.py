@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,35 +13,62 @@ from types import TracebackType
 from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_args, overload
 
 from coherence.core.config import disabled
-from coherence.core.validation import check_count, check_flag, check_number, shown
+from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.guard.account import Account
 from coherence.guard.adapter import adapter_of
 from coherence.guard.bounds import Bounds
-from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
+from coherence.guard.collaborators import (
+    ADAPTER,
+    ConfigAdapter,
+    Notify,
+    Strategy,
+    check_methods,
+    check_notifier,
+    refuse_async,
+)
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
-from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.ledger import read_history
 from coherence.guard.measure import Measuring, Started
-from coherence.guard.patch_events import Policy
-from coherence.guard.proposals import Plan
-from coherence.guard.requests import ByHand
-from coherence.guard.runner import Durability, Out, Runner
-from coherence.guard.shutdown import end, end_quietly
+from coherence.guard.patch_events import Decision, Policy
+from coherence.guard.patches import notice_of
+from coherence.guard.proposals import Plan, checked_patch, refuses
+from coherence.guard.runner import Durability, Out, Runner, end_quietly
 from coherence.guard.status import Status, status_of
-from coherence.guard.synchronous import refuse_async
-from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls
+from coherence.guard.trigger import Override, checked_overrides
+from coherence.guard.views import View
 from coherence.guard.wrap import wrapped
-from coherence.monitor.arguments import check_name
+from coherence.monitor.arguments import as_store, check_name
 from coherence.monitor.monitor import Monitor
 from coherence.store.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
+MAX_WHY = 1_000
+"""Characters of a reason that are kept."""
 
-class Guard(ByHand):
+
+class TemporaryStore(Store):
+    """A store in a temporary folder of its own, which is removed by :meth:`close`; a killed process leaves it there.
+
+    SQLite's databases in memory have no write-ahead log and are not shared with forked processes, a file does both.
+    """
+
+    def __init__(self) -> None:
+        self._made_by = os.getpid()
+        super().__init__(Path(tempfile.mkdtemp(prefix="coherence-")) / "store.db", synchronous="NORMAL")
+
+    def close(self) -> None:
+        """Close the file and remove it, unless this is a forked child: the parent goes on using it."""
+        super().close()
+        if self._made_by == os.getpid():
+            shutil.rmtree(self.path.parent, ignore_errors=True)
+
+
+class Guard:
     """Records the calls of agents, asks for a patch when they fail too often, and judges every patch.
 
     Nothing that fails in here reaches the caller: it is counted in :attr:`errors`. All methods may be called from any
@@ -61,8 +91,8 @@ class Guard(ByHand):
         What a crash may lose, see :data:`Durability`.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
-    thresholds : AdaptiveThresholds or mapping of str to Override, optional
-        How many failures call for a patch; a mapping is what a person sets, by agent.
+    thresholds : mapping of str to Override, optional
+        How many failures call for a patch, by agent; others have those that follow from how often they are called.
     monitor : Monitor, optional
         Of the agent that is called: its index and band after a call are recorded with it.
     is_success : callable, optional
@@ -114,7 +144,7 @@ class Guard(ByHand):
         policy: Policy = "sequential",
         durability: Durability = "batched",
         bounds: Bounds | None = None,
-        thresholds: AdaptiveThresholds | Mapping[str, Override] | None = None,
+        thresholds: Mapping[str, Override] | None = None,
         monitor: Monitor | None = None,
         is_success: Callable[[Any], object] | None = None,
         cost_of: Callable[[Any], float | None] | None = None,
@@ -146,7 +176,7 @@ class Guard(ByHand):
             adapter=adapter_of(strategy, config_adapter),
             notifier=notifier,
             bounds=bounds,
-            thresholds=as_thresholds(thresholds),
+            overrides=checked_overrides(thresholds),
             policy=policy,
             share=check_number("canary_share", canary_share, least=0.01, most=1),
             slice=check_count("canary_slice", canary_slice, least=1, most=10_000),
@@ -158,14 +188,16 @@ class Guard(ByHand):
         self._clock = clock
         self._troubles = ErrorCounts()
         owns_store = not isinstance(store, Store)
-        self.store: Store | None = None if disabled() else open_store(store)
+        if store is None:
+            raise TypeError("store must be a path, ':memory:' or a Store, not None")
+        self.store = None if disabled() else TemporaryStore() if store == ":memory:" else as_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
-        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
-        self._end = weakref.finalize(
-            self, end_quietly, self._troubles, self._runner, self.store if owns_store else None
+        self._runner = Runner(
+            self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, owns_store=owns_store
         )
+        self._end = weakref.finalize(self, end_quietly, self._runner)
 
     @property
     def errors(self) -> dict[str, int]:
@@ -323,6 +355,135 @@ class Guard(ByHand):
         store, name = self._written(agent)
         return export_trail(store, name, file)
 
+    def propose(self, agent: str, patch: Mapping[str, Any], why: str = "a person proposed it") -> bool:
+        """Put a change of one's own on trial; return whether it is, or will be as soon as a guard can.
+
+        It is tried and judged like any patch, against the calls before it. The bounds are obeyed; without bounds the
+        person's word is enough. That bounds or configuration ask for a person, and that the same patch was given up
+        before, does not matter. It takes the place of a patch that waits. Without an adapter here it stays asked for,
+        and a process that has one takes it up.
+
+        Parameters
+        ----------
+        agent : str
+            Whose configuration it changes.
+        patch : mapping
+            What changes, in plain JSON values: up to 65,536 bytes.
+        why : str
+            In the person's words.
+
+        Returns
+        -------
+        bool
+            ``False``: a patch is on trial, or approved, already; or the adapter could not apply this one, and the
+            history says why.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument, and for a patch that the bounds refuse or that changes nothing; nothing is written.
+        """
+        wanted, why = checked_patch(patch), checked_why(why)
+        if self._actor is None:
+            return False
+        view = self._view(agent)
+        view.refresh()
+        number = view.account.patching.number + 1
+
+        def asked(account: Account) -> Decision | None:
+            if account.patching.trial is not None or account.patching.approved:
+                return None
+            return Decision("trial_wanted", patch=wanted, why=why)
+
+        if asked(view.account) is None:
+            return False
+        if refused := refuses(wanted, view.agent, self._actor.plan, self._troubles):
+            raise ValueError(f"patch: {refused}")
+        if self._asked(view, asked) is None:
+            return False
+        self._actor.carry_out(view, self._wait_s, lambda patching: not patching.approved)
+        with view.lock:
+            patching = view.account.patching
+            return patching.holds(number) or patching.approved
+
+    def rollback(self, agent: str, why: str = "a person asked") -> bool:
+        """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
+
+        If it cannot be done at once (there is no adapter here, or another process is applying the patch), it stays
+        asked for, and a process with an adapter does it; this method waits for that up to ``wait_s`` seconds if there
+        is an adapter here.
+        """
+        why = checked_why(why)
+        if self._actor is None:
+            return False
+        view = self._view(agent)
+
+        def asked(account: Account) -> Decision | None:
+            patching = account.patching
+            ends = patching.phase == "restoring" and not patching.pauses
+            if patching.holder is None or ends or patching.wish is not None:
+                return None
+            return Decision("rollback_wanted", number=patching.holder.number, why=why)
+
+        wish = self._asked(view, asked) or view.account.patching.wish
+        if wish is None:
+            return False
+        number = wish.number
+        return self._actor.carry_out(view, self._wait_s, lambda patching: not patching.holds(number))
+
+    def approve(self, agent: str, why: str = "a person approved", seq: int | None = None) -> bool:
+        """Approve the patch of an agent that waits; return whether one waited.
+
+        A process with an adapter, this one at once, reads the configuration, judges the patch by the bounds again,
+        and puts it on trial. Without bounds the approval is enough. With ``seq``, the entry that proposed it, no other
+        patch is approved than the one that was looked at.
+        """
+        why = checked_why(why)
+        if self._actor is None:
+            return False
+        view = self._view(agent)
+
+        def asked(account: Account) -> Decision | None:
+            waiting = account.patching.waiting
+            if waiting is None or waiting.approved is not None or seq not in (None, waiting.seq):
+                return None
+            return Decision("approval_wanted", proposed_seq=waiting.seq, why=why)
+
+        if self._asked(view, asked) is None:
+            waiting = view.account.patching.waiting
+            return waiting is not None and waiting.approved is not None and seq in (None, waiting.seq)
+        self._actor.carry_out(view, self._wait_s, lambda patching: not patching.approved)
+        return True
+
+    def decline(self, agent: str, why: str = "a person declined", seq: int | None = None) -> bool:
+        """Decline the patch of an agent that waits, return whether one waited; it is not proposed again soon.
+
+        With ``seq``, the entry that proposed it, no other patch is declined than the one that was looked at.
+        """
+        why = checked_why(why)
+        if self._actor is None:
+            return False
+        view = self._view(agent)
+
+        def asked(account: Account) -> Decision | None:
+            waiting = account.patching.waiting
+            if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
+                return None
+            return Decision("refused", patch=waiting.patch, why=why)
+
+        step = self._asked(view, asked)
+        if step is not None:
+            self._actor.notify(notice_of(view.agent, view.account.patching, step))
+        return step is not None
+
+    def _asked(self, view: View, wanted: Callable[[Account], Decision | None]) -> Decision | None:
+        """Write a person's request, unless there is nothing to ask for."""
+        return view.decide(self._clock, lambda account, at: wanted(account))
+
+    def _view(self, agent: str) -> View:
+        """Return the account of an agent, by its name as calls are recorded under it."""
+        return self._runner.view(check_name("agent", agent))
+
     def _written(self, agent: str) -> tuple[Store, str]:
         """Write what waits of an agent; return the store, and the agent's name there."""
         view = self._view(agent)
@@ -338,10 +499,8 @@ class Guard(ByHand):
         StoreError
             If the store cannot be written; what waits is lost.
         """
-        found = self._end.detach()
-        if found is not None:
-            _, _, (_, runner, opened), _ = found
-            end(runner, opened)
+        if self._end.detach() is not None:
+            self._runner.close()
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""
@@ -354,3 +513,8 @@ class Guard(ByHand):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def checked_why(why: str) -> str:
+    """Return a reason as it is kept."""
+    return clean(check_text("why", why), MAX_WHY)

@@ -42,7 +42,7 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     patch: dict[str, Any]
     outcome: Outcome
     why: str = ""
-    """Why that came of it; while a patch waits, why it does."""
+    """Reason of the outcome; while a patch waits, the reason why it does."""
     asked_seq: int
     """The entry of the trail by which it was asked for; of one that nobody asked for, its own."""
     asked_at: float
@@ -51,7 +51,7 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     proposed_seq: int | None = None
     """The entry by which it began to wait for a person or an adapter."""
     approved_at: float | None = None
-    """When a person approved it."""
+    """Time of a person's approval."""
     policy: Policy | None = None
     share: float | None = None
     """Of calls that it served while on trial, in (0, 1]."""
@@ -59,21 +59,21 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     """The configuration before it."""
     accepted_at: float | None = None
     served_at: float | None = None
-    """When it came into force for the first time."""
+    """Time at which it came into force first."""
     judged_at: float | None = None
-    """When it was decided that it stays or goes."""
+    """Time of the decision that it stays or goes."""
     ended_at: float | None = None
-    """When it was promoted, rolled back, declined, replaced, or could not be applied."""
+    """Time at which it was promoted, rolled back, declined, replaced, or could not be applied."""
     promoted_at: float | None = None
     worse_at: float | None = None
-    """When the confirmed configuration got worse, the newest time."""
+    """Newest time at which the confirmed configuration got worse."""
     metric: str | None = None
-    """What decided: ``success``, ``failure_run``, ``latency``, ``cost`` or ``index``."""
+    """Metric that decided: ``success``, ``failure_run``, ``latency``, ``cost`` or ``index``."""
     evidence: float | None = None
     limit: float | None = None
     """Limit that the evidence had to reach."""
     rollback_asked_at: float | None = None
-    """When a person asked for it to be rolled back."""
+    """Time at which a person asked for it to be rolled back."""
     restores_failed: int = 0
     """Attempts to restore the configuration before it that failed."""
 
@@ -152,9 +152,9 @@ class _Ledger:
         self.trial: PatchRecord | None = None
         self.standing: PatchRecord | None = None
         self.reviewing = False
-        """Whether the one that waits was approved and is being taken up."""
+        """True = the one that waits was approved and is being taken up."""
         self.pauses = False
-        """Whether the restore that goes on is one between slices."""
+        """True = the restore that goes on is one between slices."""
 
     def observe(self, past: Past) -> None:
         """Take in the next decision."""

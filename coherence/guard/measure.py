@@ -11,14 +11,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from coherence.guard.collaborators import not_awaited
 from coherence.guard.error_counts import ErrorCounts, describe
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.rolling import MAX_AMOUNT
 from coherence.guard.shorten import shortened
-from coherence.guard.synchronous import not_awaited
 from coherence.monitor.monitor import Monitor
 
 MAX_TASK = 2_000
@@ -40,7 +38,7 @@ class Started:
         self.epoch = -1
         self.patched = False
         self.patch: dict[str, Any] | None = None
-        """What :func:`~coherence.guard.context.current_patch` shows."""
+        """Patch that :func:`~coherence.guard.context.current_patch` shows."""
         self.tick = 0
         self.began_s = 0.0
 
@@ -56,23 +54,19 @@ class Started:
             self.tick = reading.tick_seq
         self.began_s = time.perf_counter()
 
-
-class Finished(msgspec.Struct, frozen=True):
-    """Outcome of a call."""
-
-    success: bool
-    duration_s: float
-    error: str | None = None
-    cost: float | None = None
-    index: float | None = None
-    band: str | None = None
-
-    def call(self, started: Started) -> GuardedCall:
+    def ended(
+        self,
+        success: bool,
+        duration_s: float,
+        error: str | None = None,
+        cost: float | None = None,
+        index: float | None = None,
+        band: str | None = None,
+    ) -> GuardedCall:
         """Return the call as an account takes it in."""
         return GuardedCall(
-            self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched,
-            self.band, started.task, self.error, started.arguments,
-        )  # fmt: skip
+            success, duration_s, cost, index, self.epoch, self.patched, band, self.task, error, self.arguments
+        )
 
 
 class Measuring:
@@ -104,7 +98,7 @@ class Measuring:
         self._control_flow = control_flow
         self._troubles = troubles
 
-    def returned(self, started: Started, result: Any, duration_s: float | None = None) -> Finished | None:
+    def returned(self, started: Started, result: Any, duration_s: float | None = None) -> GuardedCall | None:
         """Return what came of a call that returned; None = its work is still to be done, so nobody knows."""
         duration_s = time.perf_counter() - started.began_s if duration_s is None else duration_s
         kind = type(result)
@@ -122,16 +116,16 @@ class Measuring:
                 cost = self._amount(not_awaited(self._cost_of(result), "cost_of"))
             except Exception as error:
                 self._troubles.add("cost_of", error)
-        return Finished(success, duration_s, None, cost, *self._reading(started))
+        return started.ended(success, duration_s, None, cost, *self._reading(started))
 
-    def failed(self, started: Started, error: BaseException, duration_s: float | None = None) -> Finished:
+    def failed(self, started: Started, error: BaseException, duration_s: float | None = None) -> GuardedCall:
         """Return what came of a call that raised."""
         duration_s = time.perf_counter() - started.began_s if duration_s is None else duration_s
         try:
             text = describe(error)
         except Exception:  # the stack is nearly used up
             text = "unknown"
-        return Finished(isinstance(error, self._control_flow), duration_s, text, None, *self._reading(started))
+        return started.ended(isinstance(error, self._control_flow), duration_s, text, None, *self._reading(started))
 
     def _amount(self, cost: object) -> float | None:
         if cost is None:

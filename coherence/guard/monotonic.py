@@ -10,7 +10,7 @@ TOLERANCE_S = 60.0
 """A step back of up to this many seconds makes steady time stand still until the wall clock has caught up."""
 
 MAX_STEP_S = 366 * 86_400.0
-"""What one step ahead counts at most, seconds: longer than every window and cool-down."""
+"""Seconds that one step ahead counts at most: longer than every window and cool-down."""
 
 LATEST_S = 1e11
 """Wall readings lie in ``[-LATEST_S, LATEST_S]``, Unix seconds (the years -1199 to 5138)."""

@@ -55,9 +55,9 @@ class GuardedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     index: float | None = None
     """Coherence of the run, in [0, 1]."""
     epoch: int = -1
-    """What :attr:`~coherence.guard.patches.Patching.epoch` was when it began."""
+    """The :attr:`~coherence.guard.patches.Patching.epoch` in which it began."""
     patched: bool = False
-    """Whether the patch on trial served it."""
+    """True = the patch on trial served it."""
     band: str | None = None
     task: str = ""
     error: str | None = None
@@ -90,7 +90,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     """Calls between two changes of the configuration."""
     both: bool = False
     before: Metrics = Metrics()
-    """What calls were like, for the classic rules."""
+    """Means of the calls before it, for the classic rules."""
     number: int = 0
     """The patch's number."""
     proposed_seq: int = 0
@@ -101,3 +101,15 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: float | None = None
     limit: float | None = None
     """Limit that the evidence had to reach."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One step of a patch, for a notifier."""
+
+    agent: str
+    kind: str
+    """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
+    why: str
+    """Of what was restored, why it was rolled back."""
+    patch: dict[str, Any] | None = None
+    """The patch that it is about."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from coherence.guard import classic
 from coherence.guard.baseline import CallOutcome, Recent
-from coherence.guard.canary import in_share, in_slice
 from coherence.guard.degradation import Alert, DecayWatch
 from coherence.guard.patch_events import Policy
 from coherence.guard.verdict import MAX_CALLS, Trial, Verdict
@@ -63,7 +63,7 @@ class OnTrial(msgspec.Struct):
     served: Recent = msgspec.field(default_factory=Recent)
     """The calls it served."""
     applied: int = 0
-    """How often it came into force: for every slice again."""
+    """Number of times that it came into force: once more for every slice."""
     vouchers: tuple[int, int] | None = (0, 0)
     """Unpatched calls so far and how many of them succeeded; None = they have shown whether the baseline holds."""
 
@@ -146,7 +146,7 @@ class Standing(Watching, kw_only=True):
     patch: dict[str, Any]
     backup: dict[str, Any]
     leaving: str = ""
-    """Why the configuration before it is to be restored, or empty."""
+    """Reason why the configuration before it is to be restored, or empty."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -154,13 +154,13 @@ class Waiting(msgspec.Struct, frozen=True):
 
     patch: dict[str, Any]
     why: str
-    """Why it is not applied."""
+    """Reason why it is not applied."""
     seq: int
     """The entry that proposed it."""
     failures: int
     """Failures that called for it."""
     approved: str | None = None
-    """Why a person has approved it; None = nobody has."""
+    """Reason of the person who approved it; None = nobody has."""
     approved_s: float = 0.0
     """Steady time of that, seconds."""
 
@@ -182,3 +182,43 @@ def salt_of(number: int, share: float, length: int) -> str:
         if in_slice(share, salt, length, 0):
             return salt
     return f"patch-{number}"
+
+
+_WHOLE = 2**64
+
+
+def in_share(share: float, salt: str, call_id: str) -> bool:
+    """Return whether a call is among a share of calls: the same in every process and after every restart.
+
+    It is if 64 bits of BLAKE2b (RFC 7693) of salt and id, as a fraction of 2**64, lie below the share. With the same
+    salt a larger share keeps the calls of a smaller one; another salt draws anew.
+
+    Examples
+    --------
+    >>> sum(in_share(0.1, "patch-1", f"call-{number}") for number in range(1000))
+    89
+    """
+    return _hashed(salt, call_id) < int(share * _WHOLE)
+
+
+def in_slice(share: float, salt: str, length: int, number: int) -> bool:
+    """Return whether a call lies in a patched slice, for a configuration that can only be switched for all calls.
+
+    Slice ``k`` holds the calls ``k * length`` to ``(k + 1) * length - 1``. Patched slices are spread evenly by
+    systematic sampling with a start that depends on the salt (Cochran 1977, Sampling Techniques, ch. 8): among any
+    ``n`` slices in a row they are ``n * share``, give or take one. A load that repeats with the period of the patched
+    slices is met at the same place each time; a length that does not divide its period avoids that.
+
+    Examples
+    --------
+    >>> "".join("x" if in_slice(0.25, "patch-1", 5, number) else "." for number in range(40))
+    '..........xxxxx...............xxxxx.....'
+    """
+    step = int(share * _WHOLE)
+    return (number // length * step + _hashed(salt, "")) % _WHOLE + step >= _WHOLE
+
+
+def _hashed(salt: str, call_id: str) -> int:
+    """Return 64 bits; the length before the salt keeps ("a", "bc") and ("ab", "c") apart."""
+    text = f"{len(salt)}:{salt}{call_id}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
 from coherence.guard.degradation import DecayWatch
 from coherence.guard.memory import PatchMemory, digest_of
-from coherence.guard.patch_events import Decision, GuardedCall
+from coherence.guard.patch_events import Decision, GuardedCall, Notice
 from coherence.guard.patch_state import (
     UNPATCHED_BURST,
     UNPATCHED_CALLS,
@@ -55,7 +55,7 @@ class Patching(msgspec.Struct):
     epoch: int = 0
     """Grows whenever the configuration changes, or begins to: a call of another epoch cannot be assigned to one."""
     owner: str = ""
-    """Who does what the phase is about; empty = nobody."""
+    """Process that does what the phase is about; empty = none."""
     claimed_s: float = 0.0
     """Steady time of the claim, seconds."""
     attempts: int = 0
@@ -63,13 +63,13 @@ class Patching(msgspec.Struct):
     retry_s: float = 0.0
     """Steady time of the next attempt, seconds."""
     pauses: bool = False
-    """Whether the trial goes on after the restore."""
+    """True = the trial goes on after the restore."""
     ending: str = ""
-    """Why the patch whose restore was begun last is rolled back; empty for a pause."""
+    """Reason why the patch whose restore was begun last is rolled back; empty for a pause."""
     failures: int = 0
     """Failures that called for the patch that is being asked for."""
     before: Baseline = Baseline()
-    """What calls were like before those."""
+    """Summary of the calls before those."""
     trial: OnTrial | None = None
     standing: Standing | None = None
     unpatched: Watching | None = None
@@ -102,9 +102,14 @@ class Patching(msgspec.Struct):
         return any(held is not None and held.number == number for held in (self.trial, self.standing))
 
     @property
+    def approved(self) -> bool:
+        """Return whether the patch that waits is approved, and nobody has taken it up."""
+        return self.waiting is not None and self.waiting.approved is not None
+
+    @property
     def requested(self) -> bool:
         """Return whether a person wants something that nobody has begun."""
-        return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
+        return self.wish is not None or self.approved
 
     @property
     def pends(self) -> bool:
@@ -364,3 +369,36 @@ class Patching(msgspec.Struct):
 def _forget(recent: Recent) -> None:
     recent.newest.clear()
     recent.at = 0
+
+
+_QUIET = ("asked", "declined", "resuming", "retrying", "trial_wanted", "approval_wanted", "rollback_wanted")
+"""Of these nobody is notified: they come to nothing, or another entry follows."""
+
+
+def notice_of(agent: str, before: Patching, step: Decision) -> Notice | None:
+    """Return the notice of a step, or None: slices give none, and of restores that fail only the first does.
+
+    Parameters
+    ----------
+    agent : str
+        Whose patch it is.
+    before : Patching
+        Where the patch stood when the step was decided on.
+    step : Decision
+        What was decided.
+
+    Examples
+    --------
+    >>> notice_of("support", Patching(ending="success fell"), Decision("restored")).why
+    'success fell'
+    """
+    if step.kind in _QUIET or (step.kind == "ending" and step.pause):
+        return None
+    if (step.kind == "restore_failed" and before.attempts) or (step.kind == "restored" and before.pauses):
+        return None
+    if step.kind == "serving" and before.trial is not None and before.trial.applied:
+        return None
+    why = before.ending if step.kind == "restored" else step.why
+    holder = before.standing if step.kind == "decayed" else before.holder
+    patch = step.patch or (None if holder is None else holder.patch)
+    return Notice(agent, step.kind, why, None if patch is None else dict(patch))

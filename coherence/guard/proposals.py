@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.core.validation import shown
 from coherence.guard.adapter import kept_config, read_config
-from coherence.guard.bounds import AUTO_APPLY, Bounds, Judged, merged
+from coherence.guard.bounds import AUTO_APPLY, Bounds, merged
 from coherence.guard.classic import Metrics
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Decision, Policy
-from coherence.guard.view import View
+from coherence.guard.trigger import Override
+from coherence.guard.views import View
 
 MAX_PATCH = 65_536
 """Bytes of a patch that can wait for a person, or that a person proposes, as JSON."""
@@ -27,12 +28,13 @@ class Plan(NamedTuple):
     adapter: ConfigAdapter | None
     notifier: Notify | None
     bounds: Bounds | None
-    thresholds: AdaptiveThresholds
+    overrides: Mapping[str, Override]
+    """Thresholds that a person set, by agent."""
     policy: Policy
     share: float
     slice: int
     returns: bool
-    """Whether a confirmed configuration that decays gives way to the one before it."""
+    """True = a confirmed configuration that decays gives way to the one before it."""
     measures: Callable[[], Mapping[str, float | None]] | None
 
 
@@ -42,83 +44,85 @@ def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: E
         return Decision("declined", why="the strategy proposes nothing")
     if plan.bounds is None:
         return _waiting(proposal, "no bounds say what a patch may change")
-    if plan.adapter is None:
-        judged = plan.bounds.judge(proposal, {})
-        if any(refusal.rule != "step" for refusal in judged.refusals):  # a step is measured once it is approved
-            return _refused(_reasons(judged), troubles)
-        return _waiting(proposal, "there is no adapter")
-    try:
-        backup = read_config(plan.adapter, view.agent)
-    except BaseException as error:
-        troubles.add("adapter", error)
-        return Decision("declined", why=f"the configuration could not be read: {type(error).__name__}")
-    judged = plan.bounds.judge(proposal, backup)
-    if judged.patch is None:
-        return _refused(_reasons(judged), troubles)
+    current, unknown = _current(view.agent, plan, troubles)
+    if current is None and plan.adapter is not None:
+        return Decision("declined", why=unknown)
+    if why := _refused(proposal, current, plan.bounds):
+        troubles.add("strategy", why, kind="a proposal was refused")
+        return Decision("declined", why=why)
+    if current is None:
+        return _waiting(proposal, unknown)
+    judged = plan.bounds.judge(proposal, current)
     waiting = _waiting(judged.patch, judged.waits)
-    if not judged.apply or waiting.kind == "declined":
+    if judged.patch is None or not judged.apply or waiting.kind == "declined":
         return waiting
-    return _accepted(judged.patch, backup, owner, plan, view)
+    return _accepted(judged.patch, current, owner, plan, view)
 
 
 def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: ErrorCounts) -> Decision:
     """Return what becomes of the patch that a person has approved; ``owner`` has taken it up."""
     waiting = view.account.patching.waiting
     patch = {} if waiting is None else waiting.patch
-    if plan.adapter is None:
-        return Decision("withheld", patch=patch, why="there is no adapter", waits=True)
-    try:
-        backup = read_config(plan.adapter, view.agent)
-    except BaseException as error:
-        troubles.add("adapter", error)
-        why = f"the configuration could not be read: {type(error).__name__}"
+    current, why = _current(view.agent, plan, troubles)
+    if current is None:
         return Decision("withheld", patch=patch, why=why, waits=True)
-    if plan.bounds is not None:
-        judged = plan.bounds.judge(patch, backup)
-        if judged.patch is None:
-            return Decision("withheld", patch=patch, why=_reasons(judged), waits=False)
-        patch = judged.patch
-    elif merged(backup, patch) == backup:
-        return Decision("withheld", patch=patch, why="it changes nothing", waits=False)
-    return _accepted(patch, backup, owner, plan, view)
-
-
-def _reasons(judged: Judged) -> str:
-    return "; ".join(str(refusal) for refusal in judged.refusals[:5])
-
-
-def _refused(why: str, troubles: ErrorCounts) -> Decision:
-    """Decline a proposal that its strategy should not have made, and say so."""
-    troubles.add("strategy", why, kind="a proposal was refused")
-    return Decision("declined", why=why)
+    if why := _refused(patch, current, plan.bounds):
+        return Decision("withheld", patch=patch, why=why, waits=False)
+    return _accepted(patch, current, owner, plan, view)
 
 
 def refuses(patch: dict[str, Any], agent: str, plan: Plan, troubles: ErrorCounts) -> str:
     """Return why a person's patch would not go on trial as far as can be known here, or an empty text."""
-    current: dict[str, Any] | None = None
-    if plan.adapter is not None:
-        try:
-            current = kept_config(plan.adapter.get_config(agent_id=agent))
-        except BaseException as error:
-            troubles.add("adapter", error)
-    if plan.bounds is not None:
-        found = plan.bounds.judge(patch, current or {}).refusals
-        return "; ".join(str(refusal) for refusal in found if current is not None or refusal.rule != "step")
-    return "it changes nothing" if current is not None and merged(current, patch) == current else ""
+    return _refused(patch, _current(agent, plan, troubles)[0], plan.bounds)
+
+
+def _current(agent: str, plan: Plan, troubles: ErrorCounts) -> tuple[dict[str, Any] | None, str]:
+    """Return the configuration in force; if it is not known, None and the reason."""
+    if plan.adapter is None:
+        return None, "there is no adapter"
+    try:
+        return read_config(plan.adapter, agent), ""
+    except BaseException as error:
+        troubles.add("adapter", error)
+        return None, f"the configuration could not be read: {type(error).__name__}"
+
+
+def _refused(patch: Any, current: dict[str, Any] | None, bounds: Bounds | None) -> str:
+    """Return why a patch is refused, or an empty text; steps are measured once the configuration is known."""
+    if bounds is None:
+        return "it changes nothing" if current is not None and merged(current, patch) == current else ""
+    refusals = bounds.judge(patch, current or {}).refusals
+    known = [str(refusal) for refusal in refusals if current is not None or refusal.rule != "step"]
+    return "; ".join(known[:5])
+
+
+def checked_patch(patch: object, what: str = "patch") -> dict[str, Any]:
+    """Return a patch as it is kept: without what says whether patches may be applied.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping of plain JSON values, or empty, or too large; the message begins with ``what``.
+    """
+    if not isinstance(patch, Mapping):
+        raise TypeError(f"{what} must be a mapping, not {shown(patch)}")
+    try:
+        found = kept_config({key: value for key, value in patch.items() if key not in AUTO_APPLY})
+    except ValueError as error:
+        raise ValueError(f"{what} must be made of plain JSON values with text keys") from error
+    if not found:
+        raise ValueError(f"{what} must change something, and is empty")
+    if len(msgspec.json.encode(found)) > MAX_PATCH:
+        raise ValueError(f"{what} must be at most {MAX_PATCH:,} bytes as JSON")
+    return found
 
 
 def _waiting(proposal: object, why: str) -> Decision:
     """Return a proposal as it waits for a person: what would be applied, and nothing that only looks like it."""
     try:
-        patch = kept_config(proposal)
-    except ValueError:
-        return Decision("declined", why="the proposal is not a dict of plain JSON values")
-    patch = {key: value for key, value in patch.items() if key not in AUTO_APPLY}
-    if not patch:
-        return Decision("declined", why="the strategy proposes nothing")
-    if len(msgspec.json.encode(patch)) > MAX_PATCH:
-        return Decision("declined", why=f"the proposal is larger than {MAX_PATCH:,} bytes")
-    return Decision("proposed", patch=patch, why=why)
+        return Decision("proposed", patch=checked_patch(proposal, "the proposal"), why=why)
+    except (TypeError, ValueError) as error:
+        return Decision("declined", why=str(error))
 
 
 def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: Plan, view: View) -> Decision:

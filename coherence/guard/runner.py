@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -21,12 +22,11 @@ from coherence.core.validation import check_text, shown
 from coherence.guard.context import serving
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor, Taken
-from coherence.guard.flush import Flusher
-from coherence.guard.measure import Finished, Measuring, Started
-from coherence.guard.offload import aside
+from coherence.guard.measure import Measuring, Started
+from coherence.guard.patch_events import GuardedCall
+from coherence.guard.threads import aside, in_guard_thread, start_thread
 from coherence.guard.traces import Entry
-from coherence.guard.view import View
-from coherence.guard.views import Views
+from coherence.guard.views import View, Views
 from coherence.monitor.arguments import check_name
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
@@ -45,7 +45,7 @@ LEAST_WRITE_S = 1.0
 
 
 CHANGE_S = 30.0
-"""How long the end of a guard waits for an adapter that is changing a configuration.
+"""Seconds that the end of a guard waits for an adapter that is changing a configuration.
 
 If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
 """
@@ -62,9 +62,9 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     duration_s: float
     """Seconds in the callable."""
     patch_applied: bool
-    """Whether a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
+    """True = a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
     rolled_back: bool
-    """Whether a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
+    """True = a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
     error: Exception | None = None
     """Exception of the callable, if it was called with ``raises=False``."""
 
@@ -81,11 +81,14 @@ class Runner:
         durability: Durability,
         clock: Callable[[], float],
         wait_s: float,
+        *,
+        owns_store: bool,
     ) -> None:
         self._store = store
+        self._owns_store = owns_store
         self._actor = actor
         self._measuring = measuring
-        self._troubles = troubles
+        self.troubles = troubles
         self._full = durability == "full"
         self._clock = clock
         self._wait_s = wait_s
@@ -99,8 +102,8 @@ class Runner:
         """Hold nothing yet: when made, and in a forked child. Threads, locks and what waits stay with the parent."""
         self._starting = threading.RLock()
         self._left: SimpleQueue[tuple[Started, float, BaseException | None]] = SimpleQueue()
-        self._troubles.renew()
-        self._views = None if self._store is None else Views(self._store, self._troubles)
+        self.troubles.renew()
+        self._views = None if self._store is None else Views(self._store, self.troubles)
         self._flusher: Flusher | None = None
 
     def _wake(self) -> Flusher | None:
@@ -108,7 +111,7 @@ class Runner:
         if self._flusher is None and not self._closed and self._actor is not None and self._views is not None:
             with self._starting:
                 if self._flusher is None and not self._closed:
-                    self._flusher = Flusher(self._views, self._actor, self._troubles, self._take_left)
+                    self._flusher = Flusher(self._views, self._actor, self.troubles, self._take_left)
                     _end_with_process(self)
         return self._flusher
 
@@ -129,7 +132,7 @@ class Runner:
             try:
                 self._look(started, self._drawn_by(call_id) if callable(call_id) else call_id)
             except Exception as error:
-                self._troubles.add("start", error)
+                self.troubles.add("start", error)
         started.begin(self._measuring.monitor)
         return started
 
@@ -141,13 +144,13 @@ class Runner:
         except BaseException as error:
             failed = self._measuring.failed(started, error)
             # Who interrupts or ends the process is not kept waiting.
-            taken = self._finish(started, failed, wait=isinstance(error, Exception))
+            taken = self._finish(started, failed, isinstance(error, Exception))
             if raises or not isinstance(error, Exception):
                 raise
             return _out(started, failed, taken, error=error)
-        finished = self._measuring.returned(started, result)
-        taken = _NOTHING if finished is None else self._finish(started, finished, wait=True)
-        return _out(started, finished, taken, result)
+        call = self._measuring.returned(started, result)
+        taken = _NOTHING if call is None else self._finish(started, call, True)
+        return _out(started, call, taken, result)
 
     async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
@@ -157,17 +160,17 @@ class Runner:
                 result: T = await given if inspect.isawaitable(given) else given
         except BaseException as error:
             failed = self._measuring.failed(started, error)
-            self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
+            self._finish(started, failed, False)  # a task that was cancelled must not wait
             if raises or not isinstance(error, Exception):
                 raise
             return _out(started, failed, error=error)
-        finished = self._measuring.returned(started, result)
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
-        if finished is not None and self._full:
-            await aside(partial(self._finish, started, finished, wait=False))
-        elif finished is not None:
-            self._finish(started, finished, wait=False)
-        return _out(started, finished, result=result)
+        call = self._measuring.returned(started, result)
+        if call is not None and self._full:
+            await aside(partial(self._finish, started, call, wait=False))
+        elif call is not None:
+            self._finish(started, call, wait=False)
+        return _out(started, call, result=result)
 
     def record(
         self,
@@ -180,11 +183,11 @@ class Runner:
     ) -> None:
         """End what has been begun; for :meth:`wrap`."""
         if error is not None:
-            finished: Finished | None = self._measuring.failed(started, error, duration_s)
+            call: GuardedCall | None = self._measuring.failed(started, error, duration_s)
         else:
-            finished = self._measuring.returned(started, result, duration_s)
-        if finished is not None:  # who interrupts or ends the process is not kept waiting
-            self._finish(started, finished, wait=wait and (error is None or isinstance(error, Exception)))
+            call = self._measuring.returned(started, result, duration_s)
+        if call is not None:  # who interrupts or ends the process is not kept waiting
+            self._finish(started, call, wait and (error is None or isinstance(error, Exception)))
 
     def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
         """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
@@ -206,7 +209,7 @@ class Runner:
             found = call_id()
             return None if found is None else check_text("call_id", found)
         except Exception as error:
-            self._troubles.add("call_id", error)
+            self.troubles.add("call_id", error)
             return None
 
     def _look(self, started: Started, call_id: str | None) -> None:
@@ -222,7 +225,7 @@ class Runner:
             if patching.trial is not None:
                 started.serve(patching.trial, patching.phase, call_id)
 
-    def _finish(self, started: Started, finished: Finished, wait: bool) -> Taken:
+    def _finish(self, started: Started, call: GuardedCall, wait: bool) -> Taken:
         """Record a call, and take the steps that follow; nothing is raised."""
         claimed: View | None = None
         try:
@@ -230,7 +233,6 @@ class Runner:
             if self._actor is None or self._views is None or flusher is None:
                 return _NOTHING
             view = self._views.of(started.agent)
-            call = finished.call(started)
             entry = Entry(self._clock(), call)
             if view.full and not self._views.fails:  # calls come faster than they are written
                 with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
@@ -240,10 +242,10 @@ class Runner:
                 account = view.observe(entry)
                 if not self._full:
                     self._views.mark(view)
-                if not view.acting and self._actor.due(started.agent, account, "", entry.at, failed=not call.success):
+                if not view.acting and self._actor.due(started.agent, "", account, entry.at, failed=not call.success):
                     view.acting, claimed = True, view
             if view.lost > lost:
-                self._troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
+                self.troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
             if self._full:
                 self._write_now(view, self._views, flusher)
             else:
@@ -252,7 +254,7 @@ class Runner:
                 steps, claimed = self._actor.start(view, failed=not call.success), None
                 return steps(self._wait_s) if wait else _NOTHING
         except Exception as error:
-            self._troubles.add("recording", error)
+            self.troubles.add("recording", error)
         finally:
             if claimed is not None:
                 claimed.acting = False
@@ -274,11 +276,18 @@ class Runner:
             self._views.write()
 
     def close(self) -> None:
-        """Write everything and end; calls go on running, and are not recorded.
+        """Write everything, and close the store that was opened here; calls go on running, and are not recorded.
 
         Steps under way are waited for as long as a call would wait for them, an adapter that changes the configuration
         for up to :data:`CHANGE_S`.
         """
+        try:
+            self._end()
+        finally:
+            if self._owns_store and self._store is not None:
+                self._store.close()
+
+    def _end(self) -> None:
         self._take_left()  # while something is recorded yet
         with self._starting:
             self._closed = True
@@ -300,19 +309,35 @@ class Runner:
         self._begin()
 
 
+def end_quietly(runner: Runner) -> None:
+    """End a guard that is dropped, or open when the process ends."""
+
+    def quietly() -> None:
+        try:
+            runner.close()
+        except Exception as error:
+            runner.troubles.add("store", error)
+
+    if in_guard_thread():  # which may be in the middle of a transaction, and would wait for itself
+        with suppress(RuntimeError):  # the interpreter ends
+            threading.Thread(target=quietly, name="coherence-end").start()
+            return
+    quietly()
+
+
 _NOTHING = Taken(False, False)
 
 
 def _out(
     started: Started,
-    finished: Finished | None,
+    call: GuardedCall | None,
     taken: Taken = _NOTHING,
     result: Any = None,
     error: Exception | None = None,
 ) -> Out[Any]:
-    if finished is None:  # the work is still to be done
+    if call is None:  # the work is still to be done
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
-    return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back, error)
+    return Out(result, call.success, call.duration_s or 0.0, taken.applied, taken.rolled_back, error)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()
@@ -339,3 +364,81 @@ def _flush_quietly(found: weakref.ref[Runner]) -> None:
     if runner is not None:
         with suppress(Exception):
             runner.flush()
+
+
+FLUSH_S = 0.1
+"""Seconds that an entry waits at most, if the store can be written."""
+
+LOOK_S = 1.0
+"""Seconds between two looks at what other processes and persons have asked for, and at restores that failed."""
+
+
+class Flusher:
+    """Writes in the background; ``take_left`` records calls that ended where nothing could be recorded."""
+
+    def __init__(self, views: Views, actor: Actor, troubles: ErrorCounts, take_left: Callable[[], None]) -> None:
+        self._views = views
+        self._actor = actor
+        self._troubles = troubles
+        self._take_left = take_left
+        self._file = _identity(views.path)
+        self._bell: SimpleQueue[None] = SimpleQueue()  # an Event cannot be set by a signal handler in the middle of it
+        self._stopped = threading.Event()
+        self._thread = start_thread(self._run, "writes")
+
+    def wake(self) -> None:
+        """Say that there is something to write."""
+        if self._bell.empty():
+            self._bell.put(None)
+
+    def stop(self) -> None:
+        """End the thread, after what it is writing."""
+        self._stopped.set()
+        self._bell.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        looked_s = time.monotonic()
+        while not self._stopped.is_set():
+            with suppress(Empty):
+                self._bell.get(timeout=LOOK_S)
+            if self._stopped.wait(FLUSH_S):
+                return
+            with suppress(Empty):
+                while True:
+                    self._bell.get_nowait()
+            if time.monotonic() - looked_s >= LOOK_S:
+                looked_s = time.monotonic()
+                self._look_at_file()
+                self._tried(partial(self._actor.catch_up, self._views))
+            if not self._tried(self._write):
+                self.wake()
+            for view in self._views.values():
+                if not view.account.patching.rests:
+                    self._tried(partial(self._actor.look_after, view))
+
+    def _tried(self, work: Callable[[], object]) -> bool:
+        """Do some work and return True; a failure is counted, and the thread goes on."""
+        try:
+            work()
+        except Exception as error:
+            self._troubles.add("store", error)
+            return False
+        return True
+
+    def _write(self) -> None:
+        self._take_left()
+        self._views.write()
+
+    def _look_at_file(self) -> None:
+        if _identity(self._views.path) != self._file:
+            self._troubles.add("store", "its file was removed or replaced: what is recorded is lost")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what distinguishes a file from another one of the same name; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -38,18 +38,18 @@ import msgspec
 from coherence.baseline.e_process import MAX_EVIDENCE
 
 WORSE = ((0.12, 0.4), (0.22, 0.45), (0.6, 0.15))
-"""What is bet on: that so much of the calls within the cut have moved beyond it, and the share of the stake.
+"""Bets on harm: the part of the calls within the cut that has moved beyond it, and the share of the stake.
 
 0.22 is a loss of 20 points of success out of 90; 0.6 finds a patch that breaks nearly everything."""
 
 SAME = ((1.0, 0.7), (0.5, 0.3))
-"""What is bet on to show that a patch does no harm: times the baseline's share beyond the cut, share of the stake."""
+"""Bets on no harm: times the baseline's share beyond the cut, share of the stake."""
 
 BETTER = ((0.5, 0.5), (0.15, 0.5))
-"""What is bet on to show that a patch cures: times the unpatched calls' share beyond the cut, share of the stake."""
+"""Bets on a cure: times the unpatched calls' share beyond the cut, share of the stake."""
 
 MAX_GAINED = 4.0
-"""What one block multiplies that by, at most: the end of an outage that falls between two slices is no cure."""
+"""Factor by which one block multiplies that at most: the end of an outage between two slices is no cure."""
 
 GIVE_WAY = 10
 """Calls of the frozen baseline whose place one unpatched call takes: what goes on now says more than what was."""
@@ -78,7 +78,7 @@ class Excess(msgspec.Struct):
     """
 
     margin: float
-    """How much more often a call may lie beyond the cut and still count as harmless, in (0, 1); at most half of what
+    """Share by which calls may lie beyond the cut more often and be harmless, in (0, 1); at most half of what
     lies within: where few calls succeed, to lose them all is no small harm."""
     limit: float
     """Evidence of harm that is enough."""
@@ -100,7 +100,7 @@ class Excess(msgspec.Struct):
     worse: tuple[float, float, float] = (WORSE[0][1], WORSE[1][1], WORSE[2][1])
     same: tuple[float, float] = (SAME[0][1], SAME[1][1])
     better: tuple[float, float] = (BETTER[0][1], BETTER[1][1])
-    """What the stakes have become."""
+    """Stakes as the bets have left them."""
     worse_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
     same_rates: tuple[float, float] = (0.0, 0.0)
     """The shares beyond the cut that are bet on."""

@@ -6,7 +6,7 @@ One process writes at a time, and looks first whether others have written: all h
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -51,24 +51,13 @@ class Entry(NamedTuple):
     happening: GuardedCall | Decision
 
 
-class Trace(msgspec.Struct, frozen=True):
+class Trace(GuardedCall, frozen=True, kw_only=True, omit_defaults=False):
     """One recorded call."""
 
     seq: int
     """Its place in the agent's trail, 1 or more."""
     at: float
     """Wall time of its end, Unix seconds; for display."""
-    success: bool
-    duration_s: float | None
-    cost: float | None
-    index: float | None
-    band: str | None
-    epoch: int
-    patched: bool
-    task: str
-    error: str | None
-    """Type and text of the exception, or None."""
-    arguments: Any
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -219,4 +208,6 @@ def _decoded(kind: str, text: str) -> GuardedCall | Decision:
 
 def _entry(kind: str, seq: int, at: float, text: str) -> Trace | Past:
     found = _decoded(kind, text)
-    return Trace(seq, at, **msgspec.structs.asdict(found)) if isinstance(found, GuardedCall) else Past(seq, at, found)
+    if isinstance(found, GuardedCall):
+        return Trace(seq=seq, at=at, **msgspec.structs.asdict(found))
+    return Past(seq, at, found)

@@ -1,11 +1,136 @@
-"""The time to ask for an improvement: enough failures in the window, and no cool-down."""
+"""The time to ask for an improvement: enough failures in a window, by how often an agent is called; no cool-down."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import msgspec
 
-from coherence.guard.frequency import FREQUENCY_H, AdaptiveThresholds, Thresholds
-from coherence.guard.rolling import Rolling
+from coherence.core.validation import MAX_NAME, check_count, check_flag, check_number, check_text
+from coherence.guard.rolling import MAX_WINDOW_H, Rolling
+
+FREQUENCY_H = 24.0
+"""Hours over which calls are counted."""
+
+CRITICAL_WORDS = frozenset({"critical", "prod", "production", "monitor"})
+"""Words that mark an agent as critical when one of them is a word of its name."""
+
+MAX_FAILURES = 1000
+MAX_COOLDOWN_H = 8760.0
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Thresholds(msgspec.Struct, frozen=True):
+    """Failures that call for an improvement."""
+
+    failures: int
+    """So many in the window. Fewer react sooner, and to chance more often."""
+    window_h: float
+    """Length of the window, hours."""
+    cooldown_h: float
+    """Hours after an improvement in which there is no other."""
+
+
+CRITICAL = Thresholds(1, 24, 6)
+"""Profile of critical agents, however often they are called."""
+
+HIGH, MEDIUM, LOW = Thresholds(5, 48, 3), Thresholds(3, 24, 6), Thresholds(2, 72, 12)
+"""Profiles of more than 10 calls in 24 hours, of 3 to 10 or an agent that was never called, and of fewer."""
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Thresholds that a person sets for one agent; what is left out comes from the profile in force.
+
+    Parameters
+    ----------
+    critical : bool or None
+        True = the agent is critical, False = it is not, whatever its name says; None = its name decides.
+    failures : int or None
+        So many failures in the window, 1 to 1,000.
+    window_h : float or None
+        Length of the window, 1 to 168 hours.
+    cooldown_h : float or None
+        Hours after an improvement in which there is no other, 0 to 8,760.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a field of another type or outside its range.
+    """
+
+    critical: bool | None = None
+    failures: int | None = None
+    window_h: float | None = None
+    cooldown_h: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.critical is not None:
+            check_flag("critical", self.critical)
+        if self.failures is not None:
+            check_count("failures", self.failures, least=1, most=MAX_FAILURES)
+        if self.window_h is not None:
+            check_number("window_h", self.window_h, least=1, most=MAX_WINDOW_H)
+        if self.cooldown_h is not None:
+            check_number("cooldown_h", self.cooldown_h, least=0, most=MAX_COOLDOWN_H)
+
+
+def checked_overrides(thresholds: object) -> dict[str, Override]:
+    """Return what a person set, by agent.
+
+    Raises
+    ------
+    TypeError
+        If it is no mapping of agents to Override.
+    """
+    if thresholds is not None and not isinstance(thresholds, Mapping):
+        raise TypeError(f"thresholds must be a mapping of agents to Override, not {type(thresholds).__name__}")
+    found = dict(thresholds or {})
+    for agent, override in found.items():
+        check_text("agent of an override", agent, empty=False)
+        if not isinstance(override, Override):
+            raise TypeError(f"the override of {agent!r} must be an Override, not {type(override).__name__}")
+    return found
+
+
+def thresholds_of(
+    agent: str, overrides: Mapping[str, Override], *, calls_24h: int, called_before: bool = True
+) -> Thresholds:
+    """Return the thresholds in force for an agent.
+
+    An agent is critical if a whole word of its name (a run of letters, in any case) is one of :data:`CRITICAL_WORDS`:
+    ``prod`` is a word of ``prod-eu`` and of ``PROD2``, not of ``product-search``. The first 500 characters are read.
+
+    Parameters
+    ----------
+    agent : str
+        Its name.
+    overrides : Mapping of str to Override
+        What a person set, by agent.
+    calls_24h : int
+        Its calls in the last 24 hours, 0 or more.
+    called_before : bool
+        True if it was ever called; nothing is known of an agent that was not, so it is medium.
+
+    Examples
+    --------
+    >>> overrides = {"prod-eu": Override(cooldown_h=1), "support": Override(critical=True)}
+    >>> thresholds_of("prod-eu", overrides, calls_24h=500)
+    Thresholds(failures=1, window_h=24, cooldown_h=1)
+    >>> thresholds_of("support", overrides, calls_24h=2), thresholds_of("product-search", overrides, calls_24h=20)
+    (Thresholds(failures=1, window_h=24, cooldown_h=6), Thresholds(failures=5, window_h=48, cooldown_h=3))
+    """
+    own = overrides.get(agent, Override())
+    critical = own.critical
+    if critical is None:
+        critical = not CRITICAL_WORDS.isdisjoint(word.casefold() for word in _WORD.findall(agent[:MAX_NAME]))
+    profile = HIGH if calls_24h > 10 else MEDIUM if calls_24h >= 3 or not (calls_24h or called_before) else LOW
+    profile = CRITICAL if critical else profile
+    return Thresholds(
+        profile.failures if own.failures is None else own.failures,
+        profile.window_h if own.window_h is None else own.window_h,
+        profile.cooldown_h if own.cooldown_h is None else own.cooldown_h,
+    )
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -43,10 +168,10 @@ class Trigger(msgspec.Struct):
     --------
     >>> rolling, trigger = Rolling(), Trigger()
     >>> _ = rolling.record(1, 0.0, success=False)
-    >>> trigger.check("a", rolling, AdaptiveThresholds(), now_s=0.0).fires
+    >>> trigger.check("a", rolling, {}, now_s=0.0).fires
     False
     >>> _ = rolling.record(2, 60.0, success=False)
-    >>> trigger.check("a", rolling, AdaptiveThresholds(), now_s=60.0).fires
+    >>> trigger.check("a", rolling, {}, now_s=60.0).fires
     True
     """
 
@@ -71,7 +196,7 @@ class Trigger(msgspec.Struct):
         self.failures_before = rolling.failures
         self.answered_at_s, self.fruitless = None, 0
 
-    def check(self, agent: str, rolling: Rolling, thresholds: AdaptiveThresholds, now_s: float) -> Due:
+    def check(self, agent: str, rolling: Rolling, overrides: Mapping[str, Override], now_s: float) -> Due:
         """Judge the failure that has just been recorded in ``rolling``.
 
         Parameters
@@ -80,14 +205,14 @@ class Trigger(msgspec.Struct):
             Whose failure it is.
         rolling : Rolling
             Its account, this failure included.
-        thresholds : AdaptiveThresholds
-            The thresholds of all agents.
+        overrides : Mapping of str to Override
+            What a person set, by agent.
         now_s : float
             Steady time, seconds. If the last improvement lies after it (a state from another machine), the
             improvement is taken to be now: a cool-down lasts once its length, and never for ever.
         """
         calls = rolling.calls_within(FREQUENCY_H, now_s=now_s)
-        found = thresholds.of(agent, calls_24h=calls, called_before=rolling.calls > 0)
+        found = thresholds_of(agent, overrides, calls_24h=calls, called_before=rolling.calls > 0)
         left, quiet_s = 0.0, found.cooldown_h * 3600
         if self.improved_at_s is not None:
             self.improved_at_s = min(self.improved_at_s, now_s)

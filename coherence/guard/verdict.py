@@ -37,7 +37,7 @@ LATER_RUN, LATER_SHARE = 3, 0.05
 """The same for failures in a row that begin after a success, all of them together."""
 
 MAX_RUN = 40
-"""Where more failures in a row than this are needed, the run is no test."""
+"""Failures in a row beyond which a run is no test."""
 
 FEW_CALLS, UNKNOWN_RUN = 10, 10
 """With a baseline of fewer calls, so many failures from the first call on roll back: a policy, not a test."""
@@ -53,11 +53,11 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
     """One sentence; empty while looking."""
     metric: str | None = None
-    """What has got worse: ``success``, ``failure_run``, ``latency``, ``cost`` or ``index``."""
+    """Metric that has got worse: ``success``, ``failure_run``, ``latency``, ``cost`` or ``index``."""
     evidence: float | None = None
     """Capital of the bet, or for a run 1 / its probability; ``None`` where a policy decided."""
     limit: float | None = None
-    """What the evidence had to reach: 1 / the metric's share of alpha."""
+    """Limit that the evidence had to reach: 1 / the metric's share of alpha."""
 
 
 KEEP_LOOKING = Verdict("keep_looking")

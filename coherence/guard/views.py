@@ -1,26 +1,190 @@
-"""The accounts that a process holds: of the agents it called last, and of all that have something open."""
+"""Accounts of agents in this process: ahead of the store by what waits, made anew when others wrote."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
+from coherence.guard.account import Account
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.view import View
+from coherence.guard.patch_events import Decision
+from coherence.guard.traces import (
+    SNAPSHOT_EVERY,
+    Entry,
+    copied,
+    encode_account,
+    head,
+    keep_account,
+    newest_seq,
+    read_account,
+    write_decision,
+    write_entries,
+)
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+MAX_WAITING = 10_000
+"""Entries that wait for a store that cannot be written; more are counted as lost."""
+
+_UNKNOWN = -1
+"""The number of the newest stored entry where the account is not to be relied on: it is read anew."""
+
+
+class View:
+    """The account of one agent, for all threads of this process."""
+
+    def __init__(self, agent: str, store: Store) -> None:
+        self.agent = agent
+        self.lost = 0
+        """Entries that could not be written and were given up."""
+        self.acting = False
+        """True = a thread of this process takes a step for this agent."""
+        self.looked_s = 0.0
+        """Time at which this process last compared it with the store, on the caller's clock."""
+        self.lock = threading.RLock()  # a signal handler may run a call of its own while this thread holds it
+        """Held while account and waiting entries are read or changed."""
+        self.writing = threading.RLock()
+        """Held while entries are written; taken before :attr:`lock`."""
+        self._store = store
+        self._waiting: list[Entry] = []
+        self.account = read_account(store, agent)
+        self._stored = self.account.seq
+
+    @property
+    def waits(self) -> bool:
+        """Return whether there is something to write."""
+        return bool(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Return whether the next entry would be lost."""
+        return len(self._waiting) >= MAX_WAITING
+
+    @property
+    def busy(self) -> bool:
+        """Return whether there is something to write, a step is being taken, or a patch is open."""
+        return self.waits or self.acting or not self.account.patching.rests
+
+    def observe(self, entry: Entry) -> Account:
+        """Take in one entry now, and write it later; the caller holds :attr:`lock`."""
+        self.account.observe(entry.at, entry.happening)
+        if self.full:
+            self.lost, self._stored = self.lost + 1, _UNKNOWN
+        else:
+            self._waiting.append(entry)
+        return self.account
+
+    def refresh(self, newest: int | None = None, *, wait: bool = True) -> None:
+        """Take in what other processes have written since; ``newest`` is the newest entry, if it is known already.
+
+        Without ``wait`` a thread that is writing is not waited for: the next look takes it in.
+        """
+        if (newest_seq(self._store, self.agent) if newest is None else newest) == self._stored:
+            return
+        if self.writing.acquire(blocking=wait):
+            try:
+                self._replace(read_account(self._store, self.agent))
+            finally:
+                self.writing.release()
+
+    def write(self, wait_s: float | None = None) -> None:
+        """Write what waits; up to ``wait_s`` seconds pass for other threads, and as many for other processes.
+
+        Raises
+        ------
+        StoreError
+            Nothing was written; all goes on waiting.
+        """
+        if not self.writing.acquire(timeout=-1 if wait_s is None else wait_s):
+            raise StoreError(self._store.path, f"another thread was writing for {wait_s:g} s")
+        try:
+            if self.waits:
+                with self._store.transaction(timeout_s=wait_s) as transaction:
+                    seq, count = self.insert(transaction)
+                self.inserted(seq, count)
+        finally:
+            self.writing.release()
+
+    def decide(
+        self, clock: Callable[[], float], choose: Callable[[Account, float], Decision | None]
+    ) -> Decision | None:
+        """Write what waits, and a decision on the account that all processes share.
+
+        Parameters
+        ----------
+        clock : callable
+            Returns wall time, Unix seconds.
+        choose : callable
+            Takes the account and the time, returns a decision or None. It must not change the account.
+
+        Returns
+        -------
+        Decision or None
+            The decision, once it is written: no other process has made one since the account was read.
+
+        Raises
+        ------
+        StoreError
+            Nothing was written; all goes on waiting, but for the decision.
+        """
+        with self.writing, ExitStack() as held:
+            with self._store.transaction() as transaction:
+                held.enter_context(self.lock)  # until after the commit, but calls go on while others lock the store
+                seq, count = self.insert(transaction)
+                at = clock()
+                found = choose(self.account, at)
+                if found is not None:
+                    account = copied(self.account)
+                    account.observe(at, found)
+                    write_decision(transaction, self.agent, Entry(at, found), account)
+            if found is not None:
+                self.account, seq = account, seq + 1
+            self.inserted(seq, count)
+            return found
+
+    def insert(self, transaction: Transaction) -> tuple[int, int]:
+        """Write what waits, after what others have written; the caller holds :attr:`writing`.
+
+        Returns the number of the newest entry then, and how many of those that waited are written.
+        """
+        at = head(transaction, self.agent)
+        if at.seq != self._stored:
+            self._replace(read_account(transaction, self.agent))
+        with self.lock:
+            waiting = list(self._waiting)
+            kept = self.account.seq // SNAPSHOT_EVERY > at.seq // SNAPSHOT_EVERY
+            data = encode_account(self.account) if kept else None
+        if waiting:
+            at = write_entries(transaction, at, waiting)
+            if data is not None:
+                keep_account(transaction, at, data)
+        return at.seq, len(waiting)
+
+    def inserted(self, seq: int, count: int) -> None:
+        """Note that the first ``count`` that waited are safe in the store, which goes up to entry ``seq`` now."""
+        with self.lock:
+            del self._waiting[:count]
+            # Something was lost, or came from a signal handler in the middle of a step: the account is read anew.
+            self._stored = seq if self.account.seq == seq + len(self._waiting) else _UNKNOWN
+
+    def _replace(self, account: Account) -> None:
+        """Go on from what the store has; what waits comes after it."""
+        with self.lock:
+            self._stored = account.seq
+            for entry in self._waiting:
+                account.observe(entry.at, entry.happening)
+            self.account = account
+
 
 MAX_HELD = 1000
 """Accounts that are held at once, of 2 to 70 kB each; those with a patch open or something to write come on top."""
 
 MAX_BUSY = 10_000
 """Accounts that are held in any case: a store that cannot be written for so many agents loses the oldest calls."""
-
-MAX_KNOWN = 100_000
-"""Names of agents that are remembered, the newest ones, so that what is asked for is done although they were let go."""
 
 LOOKED_AT = 8
 """Accounts that are looked at for one to let go, whenever one is added."""
@@ -41,10 +205,9 @@ class Views:
         self._troubles = troubles
         self._lock = threading.RLock()
         self._held: OrderedDict[str, View] = OrderedDict()
-        self._known: dict[str, None] = {}
         self._marked: dict[View, None] = {}
         self.fails = False
-        """Whether the store could not be written the last time."""
+        """True = the store could not be written the last time."""
 
     def of(self, agent: str) -> View:
         """Return an agent's view, read from the store if it is not held."""
@@ -55,9 +218,6 @@ class Views:
                 return view
         view = View(agent, self._store)
         with self._lock:
-            self._known[agent] = None
-            if len(self._known) > MAX_KNOWN:
-                del self._known[next(iter(self._known))]
             view = self._held.setdefault(agent, view)
             self._let_go(LOOKED_AT)
         return view
@@ -73,8 +233,8 @@ class Views:
             return list(self._held.values())
 
     def knows(self, agent: str) -> bool:
-        """Return whether an agent was called, or asked about, in this process; it may have been let go since."""
-        return agent in self._known
+        """Return whether an agent's view is held: it was called, or asked about, in this process."""
+        return agent in self._held
 
     def mark(self, view: View) -> None:
         """Note that a view has something to write; the caller holds the view's lock."""

@@ -21,10 +21,9 @@ from typing import Any, Literal
 from showing import row
 
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.traces import Trace
+from coherence.guard.trigger import Override
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A folder in memory, if there is one."""
@@ -90,10 +89,10 @@ def measure(path: Path, durability: Literal["batched", "full"], calls: int, leve
         row(f"{durability}, start and first call, {stored}", opened * 1e3, START_MS, " ms")
         shown(f"a call that succeeds, {stored}", timed(guard, fine, calls), durability)
         shown(f"fails, {stored}", timed(guard, fail, calls), durability)
-    few = AdaptiveThresholds({"a": Override(failures=1000, cooldown_h=0)})
+    few = {"a": Override(failures=1000, cooldown_h=0)}
     with Guard(store=path, durability=durability, strategy=Fixed(None), thresholds=few) as guard:
         shown("fails, with a strategy", timed(guard, fail, calls), durability)
-    once = AdaptiveThresholds({"a": Override(failures=1, cooldown_h=0)})
+    once = {"a": Override(failures=1, cooldown_h=0)}
     fixed = Fixed({"level": level})
     bounds = Bounds({"level": Bound(least=0, most=9)})
     with Guard(

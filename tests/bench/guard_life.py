@@ -18,11 +18,10 @@ from coherence.core.readings import Band
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard import measure as measuring
 from coherence.guard.baseline import CallOutcome
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.patch_events import Policy
 from coherence.guard.traces import Trace
+from coherence.guard.trigger import Override
 
 BEFORE = 500
 """Calls before a patch."""
@@ -174,7 +173,7 @@ def guarded(
     spans = SimpleNamespace(perf_counter=lambda: host.span_s)
     once = Override(failures=BURST, window_h=1, cooldown_h=8760)
     overrides = dict.fromkeys((f"life {number}" for number in range(LIVES_A_GUARD)), once)
-    thresholds = AdaptiveThresholds({**overrides, OFTEN: Override(failures=BURST, cooldown_h=3)})
+    thresholds = {**overrides, OFTEN: Override(failures=BURST, cooldown_h=3)}
     with (
         TemporaryDirectory(dir=MEMORY) as folder,
         mock.patch.object(measuring, "time", spans),

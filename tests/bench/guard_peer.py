@@ -31,9 +31,8 @@ from showing import row, say
 
 from coherence.guard import Guard
 from coherence.guard.baseline import CallOutcome
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.bounds import Bound, Bounds
+from coherence.guard.trigger import Override
 
 ROOT = Path(__file__).resolve().parents[2]
 SIL = ROOT / ".venv-sil" / "bin" / "python"
@@ -74,7 +73,7 @@ def our_cost(folder: Path, stored: int) -> dict[str, list[float]]:
     found = {"start": [time.perf_counter() - begin]}
     with guard:
         found |= {"succeeds": timed(guard, fine, 1000), "fails": timed(guard, fail, 1000)}
-    once, fixed = AdaptiveThresholds({"a": Override(failures=1, cooldown_h=0)}), Fixed({"level": 2})
+    once, fixed = {"a": Override(failures=1, cooldown_h=0)}, Fixed({"level": 2})
     bounds = Bounds({"level": Bound(least=0, most=9)})
     with Guard(
         store=path, strategy=fixed, config_adapter=fixed, bounds=bounds, thresholds=once, canary_slice=10_000

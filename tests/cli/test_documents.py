@@ -22,8 +22,7 @@ from coherence.cli.documents import SAME, read_schema, schema_names
 from coherence.cli.main import main
 from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.lessons import LessonStore, Origin
 from coherence.providers import HashingEmbedder
 from coherence.store.rows import RunRow

@@ -154,15 +154,6 @@ def test_guard_decisions_in_plain_words(path: Path) -> None:
     assert run("history", "support", "--limit", 2).stdout.splitlines() == lines[-2:]
 
 
-def test_guard_slices_are_left_out_unless_asked_for(path: Path) -> None:
-    live(path, lambda level, number: 0.85, 70, canary_slice=5)
-    kinds = [one["decision"]["kind"] for one in read("history", "support")]
-    assert kinds == ["asked", "accepted", "serving"]
-    whole = [one["decision"]["kind"] for one in read("history", "support", "--slices")]
-    assert whole[:6] == ["asked", "accepted", "serving", "ending", "restored", "resuming"]
-    assert run("history", "support", "--slices").stdout.count("a slice ends") == whole.count("ending") > 1
-
-
 def test_guard_patches_and_one_of_them(path: Path) -> None:
     live(path, harmful, 200)
     head, line = run("patches", "support").stdout.splitlines()

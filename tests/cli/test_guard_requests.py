@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from guard.helpers import Proposes, call
 
 from cli.refusals import complaint
 from coherence.cli.main import main
+from coherence.guard import Guard
 
 ADAPTER = """
 import json, pathlib
@@ -41,7 +42,7 @@ LIVE = """
 import sys
 from adapter import settings
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bound
 from coherence.guard.bounds import Bounds
 class Proposes:
     def analyze(self, **asked):
@@ -182,8 +183,8 @@ def test_guard_requests_a_patch_is_approved(folder: Path) -> None:
 
 
 def test_guard_requests_a_patch_is_declined(folder: Path) -> None:
-    with another(folder, 30, auto=False):
-        pass
+    with Guard(store=folder / "guard.db", strategy=Proposes({"level": 2})) as guard:
+        call(guard, 2, fails=True, agent="support")  # without bounds a patch waits for a person
     done = run("decline", "support", "--why", "not now")
     assert (done.exit_code, done.stdout) == (0, "patch 1 of support (level 2) is declined\n")
     found = read("patches", "support", 1)
@@ -191,25 +192,16 @@ def test_guard_requests_a_patch_is_declined(folder: Path) -> None:
     assert "no patch of 'support' waits" in complaint(run("decline", "support"))
 
 
-def test_guard_requests_a_person_at_a_terminal_is_asked(folder: Path) -> None:
+def test_guard_requests_a_person_at_a_terminal_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with another(folder, 30):
         pass
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda stream: stream.name == "<stdin>")
+    rollback = ["guard", "rollback", "support", "--adapter", "adapter:settings"]
     for answer, status, left in (("n", 1, 2), ("y", 0, 1)):
-        ours, theirs = pty.openpty()
-        os.write(ours, f"{answer}\n".encode())
-        found = subprocess.run(
-            [sys.executable, "-m", "coherence", "guard", "rollback", "support", "--adapter", "adapter:settings"],
-            cwd=folder,
-            stdin=theirs,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        os.close(ours)
-        os.close(theirs)
-        assert "Restore the configuration before it? [y/N]" in found.stdout
-        assert (found.returncode, level(folder)) == (status, left), found.stderr
+        found = CliRunner().invoke(main, rollback, input=answer)
+        assert "Restore the configuration before it? [y/N]" in found.output
+        assert (found.exit_code, level(folder)) == (status, left), found.output
 
 
 @pytest.mark.slow
@@ -234,8 +226,8 @@ def test_guard_requests_the_bounds_of_the_process_with_the_adapter_refuse_a_pers
 
 
 def test_guard_requests_a_bad_patch_is_named(folder: Path) -> None:
-    with another(folder, 1):
-        pass
+    with Guard(store=folder / "guard.db") as guard:
+        call(guard, 1, agent="support")
     for patch, why in (
         ("level=2", "no JSON"),
         ("[1]", "must be a JSON object"),

@@ -6,15 +6,14 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from math import exp, lgamma, log
+from pathlib import Path
 from typing import Any
 
 from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.patch_events import Decision
-from coherence.guard.requests import is_approved, refusal, request, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.sequential import WORSE
 from coherence.guard.traces import Past, Trace
 from coherence.store.store import Store
@@ -59,6 +58,12 @@ class Memory:
         return None
 
 
+class Both(Memory):
+    """Serves both configurations at once."""
+
+    serves_both = True
+
+
 class Proposes:
     """Proposes the same each time."""
 
@@ -74,6 +79,12 @@ class Proposes:
             raise self.patch
         found: Mapping[str, Any] | None = self.patch
         return found
+
+
+def patched(store: Path, adapter: Any, **more: Any) -> Guard:
+    """Return a guard whose strategy proposes level 2, within bounds; a second passes whenever its clock is read."""
+    usual = {"strategy": Proposes({"level": 2}), "config_adapter": adapter, "bounds": BOUNDS, "clock": Clock(1.0)}
+    return Guard(store=store, **(usual | more))
 
 
 class Boom(Exception):
@@ -141,21 +152,33 @@ def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> flo
     return mixture(rates, (a, b), seen_beyond, seen_within)
 
 
+now = time.time
+"""Clock of those who ask from elsewhere."""
+
+
+def elsewhere(store: Store) -> Guard:
+    """Return a guard of a process that has no adapter."""
+    return Guard(store=store, clock=lambda: now())
+
+
 def request_rollback(store: Store, agent: str, why: str) -> bool:
     """Ask for a rollback as a command does; return whether it is asked for now or was before."""
-    step, patching = request(store, agent, partial(wanted_rollback, why=why))
-    return step is not None or patching.wish is not None
+    with elsewhere(store) as guard:
+        guard.rollback(agent, why)
+        return guard._view(agent).account.patching.wish is not None
 
 
 def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
     """Approve as a command does; return whether the patch is approved now or was before."""
-    step, patching = request(store, agent, partial(wanted_approval, why=why, seq=seq))
-    return step is not None or is_approved(patching, seq)
+    with elsewhere(store) as guard:
+        return guard.approve(agent, why, seq)
 
 
 def request_proposal(store: Store, agent: str, patch: dict[str, Any], why: str) -> bool:
-    return request(store, agent, partial(wanted_trial, patch=patch, why=why))[0] is not None
+    with elsewhere(store) as guard:
+        return guard.propose(agent, patch, why)
 
 
 def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
-    return request(store, agent, partial(refusal, why=why, seq=seq))[0] is not None
+    with elsewhere(store) as guard:
+        return guard.decline(agent, why, seq)

@@ -45,11 +45,6 @@ def test_worse_five_failures_in_a_row() -> None:
     assert worse(Metrics(0.9, 1.0), Metrics(math.nan, math.nan)) is None
 
 
-def test_worse_the_first_rule_that_fires_gives_the_reason() -> None:
-    assert worse(Metrics(0.9, 1.0), Metrics(0.8, 1.3)) == "latency"  # 0.9 - 0.8 is a hair below 0.1
-    assert worse(Metrics(0.9, 1.0), Metrics(0.7, 1.3, 5)) == "success"
-
-
 @pytest.mark.parametrize(
     ("before", "after", "at", "why"),
     [
@@ -74,10 +69,3 @@ def test_tally_sequences_roll_back_at_the_classic_call(
         if found is None and (reason := rolled_back(was, calls)):
             found = number, reason
     assert found == ((at, why) if at else None)
-
-
-def test_tally_an_unknown_latency_is_left_out() -> None:
-    calls = tally("++", 2.0)
-    calls.observe(CallOutcome(True, None))
-    calls.observe(CallOutcome(True, math.nan))
-    assert (calls.metrics.mean_latency_s, calls.calls) == (2.0, 4)

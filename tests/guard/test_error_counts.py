@@ -7,15 +7,9 @@ import logging
 import pytest
 
 from coherence.core.readings import times
-from coherence.guard.error_counts import ErrorCounts, describe
+from coherence.guard.error_counts import ErrorCounts
 
 KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
-
-
-def test_describe_of_a_long_exception_it_is_said_once_how_much_is_left_out() -> None:
-    kept = describe(ValueError("x" * 10_000))
-    assert kept.startswith("ValueError: xxx") and kept.count("left out") == 1
-    assert "8,012 of 10,012 characters left out" in kept, "12 for the name; 1,000 stay at each end"
 
 
 def test_error_counts_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFixture) -> None:

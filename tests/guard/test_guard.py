@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard.frequency import AdaptiveThresholds, Override
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
+from coherence.guard.trigger import Override
+from guard.helpers import BOUNDS, Boom, Both, Memory, Proposes, failing, kinds, patched
 
 
 def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> Iterator[Any]:
@@ -54,7 +54,7 @@ def test_traces_whatever_is_raised_is_recorded_and_raised_as_the_very_object(pat
 def test_rollback_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None:
     # a new agent has the medium profile at its first two calls (low: < 3 calls): 2 failures are enough there
     memory, strategy = Memory(), Proposes({"level": 2})
-    with Guard(store=path, strategy=strategy, config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)) as guard:
+    with patched(path, memory, strategy=strategy) as guard:
         with pytest.raises(Boom):
             guard.run(fail, agent="a")
         assert memory.applied == []
@@ -79,14 +79,12 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
         agent = failing(lambda now: {1: 0.7, 2: 1.0, 3: 0.0}[now], memory)
         strategy = Proposes({"level": level})
         notices: list[Notice] = []
-        with Guard(
-            store=path.with_name(f"{level}.db"),
+        with patched(
+            path.with_name(f"{level}.db"),
+            memory,
             strategy=strategy,
-            config_adapter=memory,
-            bounds=BOUNDS,
             notifier=notices.append,
-            thresholds=AdaptiveThresholds({"a": Override(failures=30)}),
-            clock=Clock(1.0),
+            thresholds={"a": Override(failures=30)},
         ) as guard:
             list(call(guard, failing(lambda now: 1.0, memory), 200))
             outs = list(call(guard, agent, 800))
@@ -124,15 +122,14 @@ def test_history_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing
 @pytest.mark.parametrize("patch", [None, {}, {"other": 1}, {"level": 99}, {"level": float("nan")}, 7, Boom("s")])
 def test_history_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch: object) -> None:
     memory = Memory()
-    with Guard(store=path, strategy=Proposes(patch), config_adapter=memory, bounds=BOUNDS) as guard:
+    with patched(path, memory, strategy=Proposes(patch)) as guard:
         list(call(guard, fail, 3))
         assert kinds(guard.history("a")) == ["asked", "declined"]
         assert memory.applied == []
 
 
 def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
+    memory = Both()
     seen: list[bool] = []
 
     def agent() -> str:
@@ -142,9 +139,7 @@ def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_pa
             raise Boom("no")
         return "done"
 
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
-    ) as guard:
+    with patched(path, memory) as guard:
         list(call(guard, agent, 600))
         assert memory.config == {"level": 2}
         assert memory.applied == [{"level": 2}]
@@ -161,10 +156,7 @@ def test_what_fails_on_our_side_is_counted_and_the_result_comes_back(path: Path)
 
     memory = Memory()
     memory.get_config = bad  # type: ignore[method-assign, assignment]
-    guard = Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=bad,
-        is_success=bad, cost_of=bad, measures=bad,
-    )  # fmt: skip
+    guard = patched(path, memory, notifier=bad, is_success=bad, cost_of=bad, measures=bad)
     assert guard.run(lambda: 5, agent="a").result == 5
     list(call(guard, fail, 3))
     assert guard.errors == {"is_success: Boom": 1, "cost_of: Boom": 1, "strategy: Boom": 1}
@@ -190,15 +182,6 @@ def test_a_call_near_the_end_of_the_stack_keeps_its_result(path: Path) -> None:
                 continue  # not even the call itself had room
         assert results
         assert set(results) == {1}
-
-
-def test_guard_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Path) -> None:
-    strategy = Proposes(None)
-    thresholds = AdaptiveThresholds({"calm": Override(failures=50)})
-    with Guard(store=path, strategy=strategy, thresholds=thresholds) as guard:
-        list(call(guard, fail, 1, "prod-eu"))
-        list(call(guard, fail, 20, "calm"))
-    assert [agent for agent, *_ in strategy.asked] == ["prod-eu"]
 
 
 def test_traces_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
-from guard.helpers import BOUNDS, Clock, Memory, Proposes, call, first, kinds, until
-from guard.trails import Both, verified
+from guard.helpers import BOUNDS, Both, Clock, Memory, Proposes, call, first, kinds, until
+from guard.trails import verified
 
 
 class Odd(Memory):
@@ -53,7 +53,6 @@ def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:
     return Guard(store=path / "guard.db", config_adapter=adapter, **(usual | given))
 
 
-@pytest.mark.parametrize("policy", ["sequential", "classic"])
 @pytest.mark.parametrize(
     ("applies", "why"),
     [
@@ -69,10 +68,10 @@ def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:
     ids=["None", "raises", "lies", "removes", "half"],
 )
 def test_patches_what_the_adapter_says_is_checked_and_restored(
-    tmp_path: Path, applies: Callable[[Odd, Any], object], why: str, policy: Any
+    tmp_path: Path, applies: Callable[[Odd, Any], object], why: str
 ) -> None:
     adapter, told = Odd(applies), list[Notice]()
-    with live(tmp_path, adapter, policy=policy, notifier=told.append) as guard:
+    with live(tmp_path, adapter, notifier=told.append) as guard:
         call(guard, 3, fails=True)
         assert adapter.config == {"level": 1, "model": "a"}
         assert kinds(guard.history("a")) == ["asked", "accepted", "ending", "restored"]
@@ -107,23 +106,6 @@ def test_history_where_the_configuration_cannot_be_read_the_adapters_word_counts
         assert guard.errors["adapter: OSError"] >= 1
         if kind == "ending":  # the backup as it is, for want of a better one
             assert adapter.restored == [{"level": 1, "model": "a"}]
-
-
-def test_history_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path: Path) -> None:
-    """An operator has set the patched key by hand while the patch was not in force; then the adapter fails."""
-    adapter = Odd(lambda odd, patch: odd.config.update(patch) is None and len(odd.applied) > 0)
-    with live(tmp_path, adapter, canary_share=0.5, canary_slice=2) as guard:
-        call(guard, 20, fails=False)
-        call(guard, 5, fails=True)
-        assert len(adapter.applied) == 1
-        while guard.status("a").phase != "paused":
-            call(guard, 1, fails=False)
-        adapter.config["level"] = 7
-        adapter.applies = says(None, writes=False)
-        while len(adapter.applied) == 1:
-            call(guard, 1, fails=False)
-        assert kinds(guard.history("a"))[-1] == "not_applied"
-        assert adapter.config["level"] == 7
 
 
 def test_history_an_adapter_that_serves_both_is_checked_once_the_patch_is_confirmed(tmp_path: Path) -> None:
@@ -167,7 +149,7 @@ def test_rollback_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> Non
 
 
 def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_path: Path) -> None:
-    lies = [1, 1]
+    lies = [1] * 3
 
     class Lies(Odd):
         def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
@@ -179,19 +161,9 @@ def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_pa
         assert guard.rollback("a") is False
         why = first(guard.history("a"), "restore_failed").why
         assert why == "the adapter has restored, it says, and the configuration still shows the patch: level"
-        until(lambda: adapter.config["level"] == 1)
         until(lambda: guard.status("a").phase == "idle")
+        assert adapter.config["level"] == 1
         assert [notice.kind for notice in told][-3:] == ["ending", "restore_failed", "restored"]
-
-
-def test_rollback_where_the_configuration_cannot_be_read_the_backup_is_restored(tmp_path: Path) -> None:
-    adapter = Odd(says(True, writes=True))
-    with live(tmp_path, adapter, canary_share=1.0) as guard:
-        call(guard, 2, fails=True)
-        adapter.config["model"] = "b"
-        adapter.unreadable = True
-        assert guard.rollback("a")
-        assert adapter.restored == [{"level": 1, "model": "a"}]
 
 
 class Later(Memory):
@@ -283,10 +255,3 @@ def test_newest_errors_count_a_refused_proposal(tmp_path: Path, adapter: Any, pa
         assert guard.errors == {"strategy: a proposal was refused": 1}
         assert guard.newest_errors == {"strategy": why}
         assert first(guard.history("a"), "declined").why == why
-
-
-def test_history_no_proposal_is_no_trouble(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
-        call(guard, 2, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "declined"]
-        assert guard.errors == {}

@@ -77,15 +77,6 @@ def test_a_value_that_is_no_number_is_neither_known_nor_beyond(value: float | No
     assert list(known.beyond(CallOutcome(True, value, value, value))) == [("success", False)]
 
 
-@pytest.mark.parametrize("value", [0.0, 5e-324, 1.7e308])
-def test_a_spread_holds_the_smallest_and_largest_values(value: float) -> None:
-    calls = Recent()
-    for _ in range(3):
-        calls.observe(CallOutcome(True, value, value, value))
-    baseline = calls.freeze()
-    assert (baseline.latency, baseline.cost, baseline.index) == (Spread(3, value, 3),) * 3
-
-
 @pytest.mark.parametrize(
     ("call", "beyond"),
     [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Override
-from guard.helpers import BOUNDS, Boom, Memory, kinds
+from guard.helpers import Boom, Memory, kinds, patched
 
 
 class Applies:
@@ -42,11 +42,10 @@ class Owns(Applies):
 
 @contextmanager
 def guarded(folder: Path, strategy: Applies, adapter: Memory | None) -> Iterator[Guard]:
-    with Guard(
-        store=folder / "guard.db",
+    with patched(
+        folder / "guard.db",
+        adapter,
         strategy=strategy,
-        config_adapter=adapter,
-        bounds=BOUNDS,
         policy="classic",
         thresholds={"a": Override(failures=2, cooldown_h=0)},
     ) as guard:
@@ -93,14 +92,6 @@ def test_a_strategy_without_a_restore_hook_owns_no_configuration(tmp_path: Path)
         assert fail(guard, 3) == [False] * 3
         assert guard.history("a")[-1].why == "there is no adapter"  # it waits for a person
     assert strategy.applied == []
-
-
-@pytest.mark.parametrize("returns", [False, None])
-def test_a_patch_whose_apply_returns_nothing_true_is_not_applied(tmp_path: Path, returns: object) -> None:
-    config = Memory()
-    with guarded(tmp_path, Applies(config, returns), config) as guard:
-        assert fail(guard, 2) == [False, False]
-        assert guard.history("a")[-1].kind == "not_applied"
 
 
 def test_a_strategys_apply_must_not_be_async(tmp_path: Path) -> None:

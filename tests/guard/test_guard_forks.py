@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coherence.guard import Guard
-from guard.helpers import Boom
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
@@ -27,7 +24,7 @@ pytestmark = [
 @pytest.fixture
 def guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     """Yield a guard of which nothing is written unless somebody asks for it."""
-    monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 3600.0)
+    monkeypatch.setattr("coherence.guard.runner.FLUSH_S", 3600.0)
     with Guard(store=tmp_path / "guard.db") as guard:
         yield guard
 
@@ -99,13 +96,6 @@ def test_guard_locks_that_were_held_at_the_fork_hold_up_no_child(guard: Guard, i
         holder.join()
 
 
-def test_guard_a_child_claims_steps_under_a_name_of_its_own(guard: Guard, in_child: Any) -> None:
-    assert guard._runner._actor is not None
-    owner = guard._runner._actor._owner
-    theirs = in_child(owner)
-    assert theirs != repr(owner())
-
-
 CHILD = """
 import multiprocessing, sys
 from coherence.guard import Guard
@@ -132,25 +122,6 @@ def test_guard_a_child_of_multiprocessing_writes_what_waits_when_it_ends(tmp_pat
     assert (done.returncode, done.stderr) == (0, "")
     with Guard(store=tmp_path / "guard.db") as guard:
         assert guard.status("a").calls == 3
-
-
-def test_workers_forked_from_one_guard_count_all(guard: Guard) -> None:
-    guard.run(lambda: 1, agent="a")
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_calls, args=(guard,)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    guard.run(lambda: 1, agent="a")
-    assert counted(guard) == (32, 32)  # 2 here and 10 in each worker
-    assert guard.status("a").calls == 32
-
-
-def _calls(guard: Guard) -> None:
-    for _ in range(10):
-        guard.run(lambda: 1, agent="a")
 
 
 SIGNALS = """
@@ -210,47 +181,3 @@ def test_status_a_program_that_ends_has_written_all_and_says_nothing(tmp_path: P
     with Guard(store=tmp_path / "guard.db") as guard:
         assert guard.status("a").calls == 1
         assert guard.status("b").calls == ("thread" in lines)
-
-
-def test_guard_close_waits_for_a_step_under_way(tmp_path: Path) -> None:
-    begun, go = threading.Event(), threading.Event()
-
-    class Slow:
-        def analyze(self, **_: object) -> None:
-            begun.set()
-            go.wait(60)
-
-    guard = Guard(store=tmp_path / "guard.db", strategy=Slow(), wait_s=60)
-    for _ in range(2):
-        with suppress(KeyboardInterrupt):
-            guard.run(_interrupted, agent="a")  # nobody waits for a strategy here, or this would hang
-    assert begun.wait(60)
-    threading.Timer(0.1, go.set).start()
-    guard.close()
-    assert guard.errors == {}
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert [past.kind for past in guard.history("a")] == ["asked", "declined"]
-
-
-def _interrupted() -> None:
-    raise KeyboardInterrupt
-
-
-def test_guard_close_does_not_wait_for_ever(tmp_path: Path) -> None:
-    go = threading.Event()
-
-    class Hangs:
-        def analyze(self, **_: object) -> None:
-            go.wait(60)
-
-    guard = Guard(store=tmp_path / "guard.db", strategy=Hangs(), wait_s=0.05)
-    for _ in range(2):
-        with suppress(Boom):
-            guard.run(_fails, agent="a")
-    guard.close()
-    assert not go.is_set()
-    go.set()
-
-
-def _fails() -> None:
-    raise Boom("no")

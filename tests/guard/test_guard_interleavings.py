@@ -7,15 +7,15 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.guard import Guard, requests
+from coherence.guard import Guard
 from coherence.guard.patches import LEASE_S
+from guard import helpers
 from guard.helpers import request_approval, request_decline, request_proposal, request_rollback
 from guard.world import World, agrees, by_hand, call, check_history, look
 
@@ -111,7 +111,7 @@ def test_guard_threads_and_guards_that_all_act_at_once(
 ) -> None:
     path, world = tmp_path / "guard.db", World()
     world.levels = 10**6
-    monkeypatch.setattr(requests, "time", SimpleNamespace(time=world.clock))
+    monkeypatch.setattr(helpers, "now", world.clock)
     guards = [world.guard(path, number) for number in range(3)]
     errors: list[BaseException] = []
 

@@ -11,10 +11,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, RetryPolicy, interrupt
+from langgraph.types import Command, interrupt
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+from guard.helpers import Boom, Both, patched
 
 
 class State(TypedDict, total=False):
@@ -22,20 +22,9 @@ class State(TypedDict, total=False):
     asked: str
 
 
-class Both(Memory):
-    serves_both = True
-
-
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[Guard]:
-    with Guard(
-        store=tmp_path / "guard.db",
-        strategy=Proposes({"level": 2}),
-        config_adapter=Both(),
-        bounds=BOUNDS,
-        control_flow=GraphBubbleUp,
-        clock=Clock(1.0),
-    ) as guard:
+    with patched(tmp_path / "guard.db", Both(), control_flow=GraphBubbleUp) as guard:
         yield guard
         assert guard.errors == {}
 
@@ -88,17 +77,3 @@ def test_wrap_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_fail
     traces = guard.traces("a")
     assert [trace.success for trace in traces] == [True] * 3  # asked, answered, after
     assert [(trace.error or "")[:14] for trace in traces] == ["GraphInterrupt", "", ""]
-
-
-def test_wrap_each_attempt_of_a_retried_node_is_a_call(guard: Guard) -> None:
-    attempts = []
-
-    def node(state: State) -> State:
-        attempts.append(1)
-        if len(attempts) == 1:
-            raise ConnectionError("reset")
-        return {"level": 3}
-
-    app = graph(guard.wrap(agent="a")(node), retry_policy=RetryPolicy(initial_interval=0.001, jitter=False))
-    assert app.invoke({"level": 0}) == {"level": 3}
-    assert [trace.success for trace in guard.traces("a")] == [False, True]

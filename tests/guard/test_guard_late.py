@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from coherence.guard import Guard
 from coherence.guard.patches import LEASE_S
 from coherence.store.store import Store
@@ -44,11 +42,10 @@ class Slow(Memory):
             self.go.wait(60)
 
 
-@pytest.mark.parametrize("policy", ["classic", "sequential"])
-def test_status_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, policy: Any) -> None:
+def test_status_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path) -> None:
     slow, clock = Slow(), Clock(1.0)
     given: dict[str, Any] = {
-        "store": path, "strategy": Proposes({"level": 2}), "config_adapter": slow, "bounds": BOUNDS, "policy": policy,
+        "store": path, "strategy": Proposes({"level": 2}), "config_adapter": slow, "bounds": BOUNDS,
         "thresholds": THRESHOLDS, "clock": clock,
     }  # fmt: skip
     with Guard(**given, wait_s=0) as late, Guard(**given, wait_s=60) as other:

@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coherence.guard import Guard, current_patch
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+from guard.helpers import Boom, Both, Memory, Proposes, patched
 
 
 async def later(value: int) -> int:
@@ -40,27 +39,6 @@ def test_what_has_not_run_yet_is_neither_a_success_nor_a_failure(path: Path, fn:
         assert list(done) == [1]
 
 
-def test_a_future_is_not_a_success_either(path: Path) -> None:
-    async def main(guard: Guard) -> None:
-        out = guard.run(lambda: asyncio.ensure_future(later(1)), agent="a")
-        assert out.success is None
-        assert await out.result == 1
-        assert (await guard.arun(lambda: asyncio.ensure_future(later(2)), agent="a")).result == 2
-
-    with Guard(store=path) as guard:
-        asyncio.run(main(guard))
-        assert guard.status("a").calls == 1
-
-
-def test_status_arun_takes_a_callable_that_returns_a_plain_value(path: Path) -> None:
-    with Guard(store=path) as guard:
-        plain: Callable[[], Any] = lambda: 5  # noqa: E731
-        out = asyncio.run(guard.arun(plain, agent="a"))
-        assert (out.result, out.success) == (5, True)
-        assert guard.status("a").calls == 1
-        assert guard.errors == {}
-
-
 def test_guard_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> None:
     go = threading.Event()
 
@@ -77,21 +55,6 @@ def test_guard_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> Non
 
     with Guard(store=path, durability="full") as guard:
         assert asyncio.run(main(guard)) == 7
-
-
-def test_guard_several_loops_in_several_threads(path: Path) -> None:
-    async def main(guard: Guard) -> None:
-        outs = await asyncio.gather(*(guard.arun(partial(later, n), agent="a") for n in range(50)))
-        assert [out.result for out in outs] == list(range(50))
-
-    with Guard(store=path, durability="full", wait_s=60) as guard:
-        threads = [threading.Thread(target=lambda: asyncio.run(main(guard))) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert guard.errors == {}
-        assert guard.status("a").calls == 200
 
 
 def test_an_awaited_call_does_not_wait_for_its_steps_and_loses_no_result_by_them(path: Path) -> None:
@@ -111,10 +74,7 @@ def test_an_awaited_call_does_not_wait_for_its_steps_and_loses_no_result_by_them
         assert (out.result, out.success, out.patch_applied) == (0, False, False)
         begun.wait(60)
 
-    with Guard(
-        store=path, strategy=Slow({"level": 2}), config_adapter=memory, bounds=BOUNDS, is_success=bool,
-        clock=Clock(1.0), wait_s=60,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, strategy=Slow({"level": 2}), is_success=bool, wait_s=60) as guard:
         asyncio.run(main(guard))
         assert memory.applied == []
         go.set()
@@ -143,27 +103,13 @@ def test_guard_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type
     assert [past.kind for past in Guard(store=path).history("a")] == ["asked", "declined"]
 
 
-def test_wrap_calls_within_calls(path: Path) -> None:
-    with Guard(store=path) as guard:
-        wrapped = guard.wrap(agent="b", task="inner")(lambda: 3)
-        out = guard.run(lambda: guard.run(wrapped, agent="a", task="middle").result + 1, agent="a", task="outer")
-        assert out.result == 4
-        assert [(trace.task, trace.success) for trace in guard.traces("a")] == [("middle", True), ("outer", True)]
-        assert guard.status("b").calls == 1
-        assert guard.errors == {}
-
-
 def test_status_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path) -> None:
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
+    memory = Both()
 
     def fail() -> None:
         raise Boom("no")
 
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0),
-        canary_share=1.0,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, canary_share=1.0) as guard:
         for _ in range(2):
             with suppress(Boom):
                 guard.run(fail, agent="a")
@@ -198,10 +144,7 @@ def test_strategy_adapter_and_notifier_may_use_the_guard(path: Path) -> None:
     def fail() -> None:
         raise Boom("no")
 
-    guard = Guard(
-        store=path, strategy=Uses({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
-        clock=Clock(1.0), wait_s=60,
-    )  # fmt: skip
+    guard = patched(path, memory, strategy=Uses({"level": 2}), notifier=notify, wait_s=60)
     with guard:
         for _ in range(2):
             with suppress(Boom):

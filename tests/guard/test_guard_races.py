@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sqlite3
 import threading
 import time
@@ -16,14 +15,12 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, views
-from coherence.guard import flush as flushing
-from coherence.guard.collaborators import Notice
-from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.threads import GuardThread
+from coherence.guard import runner as flushing
+from coherence.guard.patch_events import Decision, GuardedCall, Notice
 from coherence.guard.traces import Entry, encode_account, read_account
-from coherence.guard.view import View
+from coherence.guard.views import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Memory, Proposes, call, request_approval, request_rollback, until
+from guard.helpers import BOUNDS, Memory, Proposes, call, patched, request_approval, until
 from guard.world import THRESHOLDS
 
 
@@ -44,31 +41,6 @@ def returns_meanwhile(call: Callable[[], object]) -> None:
     thread.start()
     thread.join(30)
     assert not thread.is_alive()
-
-
-@pytest.mark.slow
-def test_errors_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Memory()
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
-    ) as guard:  # fmt: skip
-        call(guard, 2, fails=True)
-        view, start = guard._runner.view("a"), GuardThread.start
-        refused: list[str] = []
-
-        def no_thread(self: GuardThread) -> None:
-            if self.name != "coherence-guard-steps":
-                return start(self)
-            refused.append(self.name)
-            raise RuntimeError("can't start new thread")
-
-        monkeypatch.setattr(GuardThread, "start", no_thread)
-        assert request_rollback(Store(path), "a", "no more")
-        until(lambda: refused)
-        monkeypatch.undo()
-        until(lambda: memory.restored)
-        until(lambda: not view.acting)
-        assert guard.errors["store: RuntimeError"] >= 1
 
 
 def test_traces_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(path: Path) -> None:
@@ -96,21 +68,6 @@ def test_errors_full_durability_waits_for_a_locked_store_no_longer_than_a_call_m
             assert store.fetch("SELECT count(*) FROM events") == [(1,)]
         guard.flush()
         assert store.fetch("SELECT count(*) FROM events") == [(2,)]
-
-
-def test_a_generator_that_was_closed_just_before_the_guard_is_recorded(path: Path) -> None:
-    with Guard(store=path) as guard:
-
-        @guard.wrap(agent="a")
-        def numbers() -> Iterator[int]:
-            yield 1
-            yield 2
-
-        running: Any = numbers()
-        next(running)
-        running.close()
-    with Guard(store=path) as guard:
-        assert guard.status("a").calls == 1
 
 
 @pytest.mark.slow
@@ -167,10 +124,7 @@ def test_rollback_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> 
     def notify(notice: Notice) -> None:
         levels.append((notice.kind, memory.config["level"]))
 
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
-        thresholds=THRESHOLDS, wait_s=60,
-    ) as guard:  # fmt: skip
+    with patched(path, memory, notifier=notify, thresholds=THRESHOLDS, wait_s=60) as guard:
         call(guard, 2, fails=True)
         assert guard.rollback("a")
     assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]
@@ -185,29 +139,6 @@ def test_errors_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: p
         assert guard.errors == {}
         os.replace(path, path.with_name("moved.db"))
         until(lambda: "store: its file was removed or replaced: what is recorded is lost" in guard.errors)
-
-
-@pytest.mark.slow
-def test_status_what_a_person_wants_is_done_for_an_agent_that_was_let_go(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(views, "MAX_HELD", 1)
-    memory = Memory()
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
-    ) as guard:  # fmt: skip
-        call(guard, 2, fails=True)
-        until(lambda: guard.status("a").waiting)
-        for agent in ("b", "c"):
-            guard.run(lambda: 1, agent=agent)
-            guard.flush()
-        assert guard._runner._views is not None
-        assert "a" not in [view.agent for view in guard._runner._views.values()]
-        assert request_approval(Store(path), "a", "good")
-        until(lambda: memory.applied == [{"level": 2}])
-        until(lambda: guard.status("a").phase == "serving")
-        assert guard.store is not None
-        assert guard.store.fetch("SELECT agent FROM guard_accounts WHERE pending = 1") == []
 
 
 @pytest.mark.slow
@@ -235,12 +166,12 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         view = View("a", store)
         view.observe(Entry(1.0, GuardedCall(True, 1.0)))
 
-        def choose(_: Any) -> tuple[float, Decision]:
+        def choose(*_: Any) -> Decision:
             with view.lock:
                 view.observe(Entry(1.5, GuardedCall(False, 2.0)))
-            return 2.0, Decision("declined", why="no")
+            return Decision("declined", why="no")
 
-        assert view.decide(choose) == Decision("declined", why="no")
+        assert view.decide(lambda: 2.0, choose) == Decision("declined", why="no")
         view.write()
         view.refresh()
         assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]
@@ -248,37 +179,10 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         assert view.account.rolling.failures == 1
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_status_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
-    with Guard(store=path) as guard:
-        count = 0
-
-        def handler(*_: object) -> None:
-            nonlocal count
-            count += 1
-            guard.run(lambda: 1, agent="a")
-
-        before = signal.signal(signal.SIGALRM, handler)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.005)
-            for number in range(20_000):
-                guard.run(lambda: 2, agent="a")
-                if number % 2_000 == 0:
-                    guard.flush()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        guard.flush()
-        assert count > 5
-        assert guard.errors == {}
-        assert guard.status("a").calls == 20_000 + count
-
-
 def test_traces_calls_that_come_faster_than_they_are_written_are_not_lost(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 10)
+    monkeypatch.setattr("coherence.guard.views.MAX_WAITING", 10)
     monkeypatch.setattr(flushing, "FLUSH_S", 60.0)
     with Guard(store=path) as guard:
         for _ in range(35):

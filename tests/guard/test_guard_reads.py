@@ -15,12 +15,12 @@ from coherence.guard import Guard
 from coherence.guard.export import export_trail
 from coherence.guard.traces import guarded_agents
 from guard.helpers import (
-    BOUNDS,
     Boom,
     Clock,
     Memory,
     failing,
     kinds,
+    patched,
     request_approval,
     request_decline,
     request_rollback,
@@ -32,10 +32,7 @@ NAMES = ["n" * 10_000, "lone\udcff", "nul\x00name", " padded ", "a\x1b[31m\u202e
 
 def lived(folder: Path, rate: Callable[[int], float] = lambda level: 0.7, calls: int = 150) -> Guard:
     memory = Memory()
-    guard = Guard(
-        store=folder / "guard.db", strategy=Varies(), config_adapter=memory, bounds=BOUNDS, clock=Clock(),
-        canary_share=0.5, canary_slice=5,
-    )  # fmt: skip
+    guard = patched(folder / "guard.db", memory, strategy=Varies(), clock=Clock(), canary_share=0.5, canary_slice=5)
     agent = failing(rate, memory)
     for _ in range(calls):
         with suppress(Boom):

@@ -46,7 +46,7 @@ def test_guard_a_process_that_goes_in_any_phase_leaves_all_to_the_next(
             with suppress(Killed):
                 if phase == "asking":
                     view = first._runner.view("a")
-                    view.decide(lambda account: (world.now_s, Decision("asked", owner="gone", failures=1)))
+                    view.decide(world.clock, lambda *_: Decision("asked", owner="gone", failures=1))
                 else:
                     look(first)
             assert read_account(store, "a").patching.phase == phase

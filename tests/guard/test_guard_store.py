@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -16,10 +15,10 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
+from coherence.guard.guard import TemporaryStore
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.temporary import TemporaryStore
-from coherence.guard.traces import Entry, encode_account, read_account, write_entries
-from coherence.guard.view import View
+from coherence.guard.traces import Entry
+from coherence.guard.views import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
@@ -54,18 +53,6 @@ def test_a_child_leaves_the_temporary_store_of_its_parent(temporary: Path, in_ch
     assert list(temporary.iterdir()) == []
 
 
-def test_guard_a_temporary_store_that_cannot_be_made_leaves_nothing(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full_disk(path: Path, *_: object) -> None:
-        raise StoreError(path, "the disk is full")
-
-    monkeypatch.setattr("coherence.store.store.open_store", full_disk)
-    with pytest.raises(StoreError, match="full"):
-        Guard(store=":memory:")
-    assert list(temporary.iterdir()) == []
-
-
 def broken(kind: str, path: Path) -> None:
     if kind == "a folder":
         path.mkdir()
@@ -87,28 +74,6 @@ def test_guard_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path
         Guard(store=path)
     assert (path.read_bytes() if path.is_file() else None) == before
     assert os.listdir(tmp_path) == ["guard.db"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
-def test_guard_a_folder_that_becomes_read_only_costs_no_call(
-    public_folder: Path, in_child: Callable[[Any], str]
-) -> None:
-    def calls_as_nobody() -> object:
-        if os.geteuid() == 0:
-            os.chown(public_folder, 65534, 65534)
-            os.setuid(65534)  # root may write everywhere
-        with Guard(store=public_folder / "guard.db") as guard:
-            results = {guard.run(lambda: 7, agent="a").result}
-            guard.flush()
-            public_folder.chmod(0o555)
-            results |= {guard.run(lambda: 7, agent=agent).result for agent in "abcabc"}
-        try:
-            Guard(store=public_folder / "other.db")
-        except StoreError as error:
-            return results, "read-only" in str(error)
-        return "opened"
-
-    assert in_child(calls_as_nobody) == "({7}, True)"
 
 
 def garbage(path: Path) -> None:
@@ -138,42 +103,12 @@ def test_guard_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any
         guard.close()
 
 
-def test_guard_store_what_is_lost_while_others_are_written_is_not_counted_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 150)
-    with Store(tmp_path / "guard.db") as store:
-        view = View("a", store)
-
-        def take(count: int) -> None:
-            with view.lock:
-                for _ in range(count):
-                    view.observe(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
-
-        def more_comes(*given: Any) -> Any:
-            monkeypatch.undo()
-            monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 150)
-            take(70)  # 20 of which find room
-            return write_entries(*given)
-
-        take(130)
-        monkeypatch.setattr("coherence.guard.view.write_entries", more_comes)
-        view.write()
-        assert view.lost == 50
-        take(120)
-        view.write()
-        take(100)
-        view.write()
-        assert view.account.seq == view.account.rolling.calls == 130 + 20 + 120 + 100
-        assert encode_account(read_account(store, "a")) == encode_account(view.account)
-
-
 def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> None:
     with Store(tmp_path / "guard.db", timeout_s=60) as store:
         view = View("a", store)
         decided: list[Decision | None] = []
         decision = Decision("declined", why="nothing")
-        writer = threading.Thread(target=lambda: decided.append(view.decide(lambda _: (2.0, decision))))
+        writer = threading.Thread(target=lambda: decided.append(view.decide(lambda: 2.0, lambda *_: decision)))
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         writer.start()

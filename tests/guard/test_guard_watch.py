@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.trigger import Override
 from coherence.monitor.monitor import Monitor
 from coherence.providers.hashing import HashingEmbedder
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first
+from guard.helpers import BOUNDS, Boom, Memory, Proposes, failing, first, patched
 
 
 def confirmed(guard: Guard, agent: Any) -> int:
@@ -33,15 +33,12 @@ def run(guard: Guard, agent: Any) -> None:
 def test_status_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, returns: bool) -> None:
     memory, notices, healthy = Memory(), list[Notice](), [0.9]
     agent = failing(lambda level: 0.5 if level == 1 else healthy[0], memory, seed=7)
-    with Guard(
-        store=tmp_path / "guard.db",
-        strategy=Proposes({"level": 2}),
-        config_adapter=memory,
-        bounds=BOUNDS,
+    with patched(
+        tmp_path / "guard.db",
+        memory,
         notifier=notices.append,
-        thresholds=AdaptiveThresholds({"a": Override(failures=20, cooldown_h=8000)}),
+        thresholds={"a": Override(failures=20, cooldown_h=8000)},
         return_on_decay=returns,
-        clock=Clock(1.0),
     ) as guard:
         confirmed(guard, agent)
         for _ in range(400):
@@ -76,7 +73,7 @@ def test_rollback_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_
         "strategy": Proposes({"level": 2}),
         "config_adapter": memory,
         "bounds": BOUNDS,
-        "thresholds": AdaptiveThresholds({"a": Override(failures=5)}),
+        "thresholds": {"a": Override(failures=5)},
     }
     with Guard(**wanted) as guard:
         confirmed(guard, agent)
@@ -133,9 +130,7 @@ def test_status_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goe
             hangs.wait(60)
             return super().analyze(**given)
 
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Slow({"level": 2}), config_adapter=memory, bounds=BOUNDS, wait_s=0.01
-    ) as guard:
+    with patched(tmp_path / "guard.db", memory, strategy=Slow({"level": 2}), wait_s=0.01) as guard:
         for _ in range(5):
             run(guard, failing(lambda level: 0.0, memory))
         assert memory.applied == []

@@ -8,15 +8,16 @@ import gc
 import inspect
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coherence.guard import Guard
+from coherence.guard import Guard, current_patch
 from coherence.guard.context import serving
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+from coherence.guard.trigger import Override
+from guard.helpers import Boom, Both, patched
 
 
 def test_a_function_keeps_its_name_value_and_kind_and_its_arguments_are_recorded(path: Path) -> None:
@@ -33,22 +34,6 @@ def test_a_function_keeps_its_name_value_and_kind_and_its_arguments_are_recorded
     assert trace.task.endswith("add")
     assert trace.arguments["args"] == [1]
     assert trace.arguments["kwargs"]["right"]["unserialisable"] == "object"
-
-
-class Hostile:
-    def __repr__(self) -> str:
-        raise RuntimeError("no repr")
-
-
-def test_wrap_arguments_that_cannot_be_read_are_not_fatal(path: Path) -> None:
-    loop: list[Any] = []
-    loop.append(loop)
-    with Guard(store=path) as guard:
-        echo = guard.wrap(agent="a")(lambda *args: args)
-        given = (Hostile(), loop, float("nan"), "\ud800", b"\xff", 10**400, {1: {2}})
-        assert all(got is sent for got, sent in zip(echo(*given), given, strict=True))
-        assert guard.errors == {}
-        assert len(guard.traces("a")) == 1
 
 
 def test_wrap_coroutine_functions_stay_so_and_raise_their_own(path: Path) -> None:
@@ -177,21 +162,6 @@ def test_wrap_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> Non
         assert guard.errors == {}
 
 
-def test_wrap_a_generator_that_fails_when_it_is_closed(path: Path) -> None:
-    def agent() -> Generator[int, None, None]:
-        try:
-            yield 1
-        finally:
-            raise Boom("while closing")
-
-    with Guard(store=path) as guard:
-        running = guard.wrap(agent="a")(agent)()
-        next(running)
-        with pytest.raises(Boom):
-            running.close()
-        assert [trace.error for trace in guard.traces("a")] == ["Boom: while closing"]
-
-
 def test_wrap_a_generators_duration_is_not_its_readers(path: Path) -> None:
     with Guard(store=path) as guard:
         now = [0.0]
@@ -247,36 +217,6 @@ def test_wrap_async_generators(path: Path) -> None:
         asyncio.run(main(guard))
         assert [trace.success for trace in guard.traces("a")] == [True, False, True, True]
     assert events == ["None", "closed", "None", "closed", "closed", "x", "closed"]
-
-
-def test_wrap_steps_after_an_async_generator_that_fails_leave_the_loop_free(path: Path) -> None:
-    free = threading.Event()
-
-    class Waits(Proposes):
-        def analyze(self, **given: Any) -> Any:
-            return super().analyze(**given) if free.wait(5) else None
-
-    async def fails() -> AsyncGenerator[int, None]:
-        yield 1
-        raise Boom("no")
-
-    async def main(guard: Guard) -> None:
-        for _ in range(2):
-            with pytest.raises(Boom):
-                async for _ in guard.wrap(agent="a")(fails)():
-                    pass
-        free.set()  # would come too late, had the second failure waited for the strategy
-
-    memory, proposes = Memory(), Waits({"level": 2})
-    with Guard(
-        store=path, strategy=proposes, config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0), wait_s=30
-    ) as guard:
-        asyncio.run(main(guard))
-        for _ in range(1_000):
-            if memory.applied:
-                break
-            time.sleep(0.01)
-        assert memory.applied == [{"level": 2}]
 
 
 class Agent:
@@ -336,16 +276,6 @@ def test_wrap_methods_of_every_kind_partials_and_objects(path: Path) -> None:
         assert guard.errors == {}
 
 
-def test_errors_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> None:
-    async def agent() -> int:
-        return 1
-
-    with Guard(store=path) as guard:
-        out = guard.run(agent, agent="a")
-        assert asyncio.run(out.result) == 1
-        assert any("CoroutineType" in name or "coroutine" in name for name in guard.errors)
-
-
 class Pause(Exception):
     """Exception that a host raises to wait for a person."""
 
@@ -379,3 +309,144 @@ def test_wrap_exceptions_that_steer_the_host_are_no_failures(path: Path, given: 
             with pytest.raises(KeyboardInterrupt):
                 wrap(interrupted)()
         assert guard.status("a").failures == 2
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def function() -> None:
+        raise error
+
+    return function
+
+
+def came_of(fn: Callable[[], Any]) -> tuple[type[BaseException], BaseException | None]:
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 - any of them
+        fn()
+    return type(caught.value), caught.value.__cause__
+
+
+@pytest.mark.parametrize(
+    "error", [StopIteration(3), StopAsyncIteration(), GeneratorExit(), KeyboardInterrupt(), Boom()]
+)
+def test_wrap_exceptions_that_steer_python_are_raised_as_ever(tmp_path: Path, error: BaseException) -> None:
+    with Guard(store=tmp_path / "guard.db") as guard:
+        wrap = guard.wrap(agent="a")
+        with pytest.raises(type(error)) as caught:
+            wrap(raising(error))()
+        assert caught.value is error
+
+        def generator() -> Generator[int, None, None]:
+            yield 1
+            raise error
+
+        async def stream() -> AsyncGenerator[int, None]:
+            yield 1
+            raise error
+
+        async def coroutine() -> None:
+            raise error
+
+        async def drain(fn: Any) -> None:
+            async for _ in fn():
+                pass
+
+        # A StopIteration that leaves a generator or a coroutine becomes a RuntimeError with it as the cause.
+        assert came_of(lambda: list(wrap(generator)())) == came_of(lambda: list(generator()))
+        if not isinstance(error, KeyboardInterrupt):  # which ends the event loop
+            assert came_of(lambda: asyncio.run(wrap(coroutine)())) == came_of(lambda: asyncio.run(coroutine()))
+            assert came_of(lambda: asyncio.run(drain(wrap(stream)))) == came_of(lambda: asyncio.run(drain(stream)))
+        assert guard.status("a").failures >= 2
+
+
+@pytest.mark.slow
+def test_wrap_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[str] = []
+
+    async def agent(name: str) -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            await asyncio.sleep(0)
+            closed.append(name)
+
+    kept: list[Any] = []
+
+    async def main(fn: Any, name: str) -> None:
+        async for _ in fn(f"{name} dropped"):
+            break
+        gc.collect()
+        await asyncio.sleep(0.01)
+        left = fn(f"{name} left")
+        kept.append(left)
+        assert await anext(left) == 1
+
+    with Guard(store=tmp_path / "guard.db") as guard:
+        asyncio.run(main(agent, "plain"))
+        asyncio.run(main(guard.wrap(agent="a")(agent), "guarded"))
+        assert not caplog.records  # the event loop closes each once
+        assert closed == ["plain dropped", "plain left", "guarded dropped", "guarded left"]
+        assert [trace.success for trace in guard.traces("a")] == [True, True]
+        assert guard.errors == {}
+
+
+def test_wrap_an_exception_that_comes_back_from_the_reader_keeps_its_identity(tmp_path: Path) -> None:
+    error = Boom("from the reader")
+
+    def agent() -> Generator[int, None, None]:
+        yield 1
+
+    with Guard(store=tmp_path / "guard.db") as guard:
+        running = guard.wrap(agent="a")(agent)()
+        next(running)
+        with pytest.raises(Boom) as caught:
+            running.throw(error)
+        assert caught.value is error
+        assert caught.value.__context__ is None
+        assert [trace.error for trace in guard.traces("a")] == ["Boom: from the reader"]
+
+
+def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[str, int]]:
+    """Return which calls a patch served, by their argument, and what failed; each of 8 arguments comes 5 times."""
+    memory = Both()
+    thresholds = {"a": Override(failures=2)}
+    with patched(folder / "guard.db", memory, thresholds=thresholds, canary_share=0.5) as guard:
+        served = []
+
+        @guard.wrap(agent="a", call_id=call_id)
+        def node(thread: int, *, fails: bool = False) -> None:
+            served.append((thread, current_patch() is not None))
+            if fails:
+                raise Boom("no")
+
+        for _ in range(2):
+            with pytest.raises(Boom):
+                node(0, fails=True)
+        for _ in range(5):
+            node(0)  # the first calls of a patch are its own, whatever their id
+        served.clear()
+        for number in range(40):
+            node(number % 8)
+        return served, guard.errors
+
+
+def test_wrap_calls_with_one_id_are_served_by_one_configuration(tmp_path: Path) -> None:
+    served, errors = drawn_by(tmp_path, lambda thread, fails=False: f"thread {thread}")
+    assert errors == {}
+    assert len(set(served)) == 8 and {patched for _, patched in served} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("call_id", "trouble"),
+    [
+        (lambda: "takes no argument", "call_id: TypeError"),
+        (lambda thread, fails=False: thread, "call_id: TypeError"),
+        (lambda thread, fails=False: None, ""),
+        (None, ""),
+    ],
+)
+def test_wrap_calls_without_an_id_get_one_each(tmp_path: Path, call_id: Any, trouble: str) -> None:
+    served, errors = drawn_by(tmp_path, call_id)
+    assert len(set(served)) > 8
+    assert errors == ({trouble: 47} if trouble else {})  # 2 that fail, the first 5, and 40

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_events import Decision
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
+from guard.helpers import Boom, Clock, Memory, Proposes, failing, patched
 
 ASKED = Decision("asked", owner="p1", failures=3)
 PATCH, BACKUP = {"level": 2}, {"level": 1}
@@ -40,14 +39,6 @@ APPROVED = [
     Decision("approved", owner="p2", patch=PATCH, why="looks fine"),
 ]
 DECAYED = Decision("decayed", metric="latency", why="latency got worse", returns=False)
-
-
-def test_patch_record_a_patch_on_trial() -> None:
-    (found,) = told(ASKED, accepted(), SERVING)
-    assert (found.number, found.outcome, found.patch, found.backup) == (1, "on trial", PATCH, BACKUP)
-    assert (found.asked_seq, found.asked_at, found.accepted_at, found.served_at) == (1, 10.0, 20.0, 30.0)
-    assert (found.failures, found.policy, found.share) == (3, "sequential", 0.5)
-    assert (found.judged_at, found.ended_at, found.why) == (None, None, "")
 
 
 @pytest.mark.parametrize(
@@ -88,12 +79,6 @@ def test_patch_record_what_decided_a_rollback_and_how_often_restoring_failed() -
     assert (found.judged_at, found.ended_at) == (40.0, 90.0)  # entries 4 and 9
 
 
-def test_patch_record_slices_are_no_verdict() -> None:
-    slice: list[Decision] = [PAUSE, RESTORED, Decision("resuming", owner="p1"), SERVING]
-    (found,) = told(ASKED, accepted(), SERVING, *slice, *slice, CONFIRMED)
-    assert (found.outcome, found.served_at, found.promoted_at) == ("promoted", 30.0, 120.0)  # 3 + 8 entries before
-
-
 def test_patch_record_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
     life: list[Decision] = [ASKED, accepted(), SERVING, CONFIRMED, DECAYED]
     (worse,) = told(*life)
@@ -120,11 +105,6 @@ def test_patch_record_a_proposal_that_is_asked_for_again_is_one_patch_and_anothe
     assert (first.outcome, first.ended_at, second.outcome, second.number) == ("replaced", 40.0, "waiting", 2)
 
 
-def test_a_proposal_that_is_accepted_later_is_one_patch() -> None:
-    (found,) = told(ASKED, Decision("proposed", patch=PATCH, why="the bounds ask for a person"), accepted(), SERVING)
-    assert (found.outcome, found.asked_at, found.accepted_at, found.why) == ("on trial", 10.0, 30.0, "")
-
-
 def test_patch_record_what_is_no_patch_is_passed_over() -> None:
     unheard = Decision("dreamt")  # type: ignore[arg-type]  # of a later version
     assert told(ASKED, Decision("declined", why="the strategy proposes nothing")) == []
@@ -132,16 +112,6 @@ def test_patch_record_what_is_no_patch_is_passed_over() -> None:
     whole: list[Any] = [ASKED, accepted(), SERVING, ENDING, RESTORED]
     mixed = [step for one in whole for step in (one, unheard)]
     assert [one.outcome for one in told(*mixed)] == ["rolled back"]
-
-
-def test_a_declined_proposal_does_not_lend_its_failures_to_the_next_patch() -> None:
-    (found,) = told(
-        ASKED,
-        Decision("declined", why="none"),
-        Decision("asked", owner="p2", failures=5),
-        Decision("proposed", patch=PATCH, why="waits"),
-    )
-    assert (found.asked_seq, found.failures) == (3, 5)
 
 
 class Moody(Memory):
@@ -158,15 +128,15 @@ class Moody(Memory):
         return None if self.drawn.random() < 0.6 and super().rollback_config(**asked) is None else False
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_ledger_agrees_with_the_account(tmp_path: Path, seed: int) -> None:
     """Of a real guard whose adapter fails now and then, and a person who takes patches back."""
     config, drawn = Moody(seed), Random(seed)
     strategy = Proposes({"level": 2})
     path = tmp_path / "guard.db"
-    with Guard(store=path, strategy=strategy, config_adapter=config, bounds=BOUNDS, clock=Clock(600.0)) as guard:
+    with patched(path, config, strategy=strategy, clock=Clock(600.0)) as guard:
         agent = failing(lambda level: (0.5, 0.7, 0.9, 0.3)[level % 4], config, seed)
-        for call in range(600):
+        for call in range(400):
             strategy.patch = {"level": drawn.randrange(2, 10)}
             with suppress(Boom):
                 guard.run(agent, agent="a")

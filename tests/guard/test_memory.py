@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.memory import MAX_REMEMBERED, PatchMemory
-from coherence.guard.patch_events import Decision
+from coherence.guard.trigger import Override
 from guard.helpers import BOUNDS, Clock, Proposes, call, kinds
 from guard.helpers import Memory as Config
 
 DAY_S = 86_400.0
-OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+OFTEN = {"a": Override(failures=2, cooldown_h=0)}
 
 
 def test_patch_memory_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
@@ -65,38 +63,3 @@ def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: 
         clock.now_s += 7 * DAY_S
         call(guard, 2, fails=True)
         assert len(config.applied) == before + 1
-
-
-def test_memory_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
-    class Hides(Config):
-        hides = False
-
-        def get_config(self, *, agent_id: str) -> dict[str, Any]:
-            return {"level": 1} if self.hides else dict(self.config)
-
-    config = Hides()
-    with Guard(**wanted(tmp_path / "guard.db", config, canary_share=1.0)) as guard:
-        call(guard, 2, fails=True)
-        call(guard, 400, fails=False)
-        assert (guard.status("a").phase, guard.status("a").patch) == ("idle", {"level": 2})
-        config.hides = True
-        call(guard, 4, fails=True)
-        decisions = [past.decision for past in guard.history("a", 1000, slices=True)]
-        assert Decision("declined", why="the patch is in force already") in decisions
-        assert kinds(guard.history("a", 1000, slices=True)).count("accepted") == 1
-
-
-def test_memory_a_patch_with_a_number_that_cannot_be_kept_is_declined(tmp_path: Path) -> None:
-    from coherence.guard.bound import Bound
-
-    config = Config()
-    bounds = Bounds({"level": Bound(least=0, most=1e300)})
-    with Guard(**wanted(tmp_path / "guard.db", config, strategy=Proposes({"level": 2**70}), bounds=bounds)) as guard:
-        call(guard, 150, fails=True)
-        guard.flush()
-        assert guard.errors == {}
-        assert config.applied == []
-        config.config["other"] = 2**70
-        call(guard, 2, fails=True)
-        assert guard.errors == {"adapter: ValueError": 1}
-        assert guard.status("a").calls == 152

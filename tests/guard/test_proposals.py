@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard, Notice, current_patch
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.ledger import ledger
 from coherence.guard.traces import read_decisions
+from coherence.guard.trigger import Override
 from coherence.store.store import Store
-from guard.helpers import Boom, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
-from guard.trails import Both, verified
+from guard.helpers import Boom, Both, Clock, Memory, Proposes, call, failing, first, kinds, request_proposal, until
+from guard.trails import verified
 
 NARROW = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 
@@ -56,7 +54,7 @@ def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict
         served.config = {**memory.config, **(current_patch() or {})}
         return agent()
 
-    with Guard(store=path, config_adapter=memory, clock=Clock(1.0)) as guard:
+    with Guard(store=path, config_adapter=memory, clock=Clock(1.0), wait_s=60) as guard:
         for _ in range(100):
             attempt(guard, run)
         assert guard.propose("a", {"level": 2})
@@ -70,17 +68,6 @@ def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict
 def attempt(guard: Guard, agent: Any) -> None:
     with suppress(Boom):
         guard.run(agent, agent="a")
-
-
-def test_proposals_the_baseline_is_all_calls_before_it(path: Path) -> None:
-    chance = random.Random(1)
-    with Guard(store=path, config_adapter=Memory()) as guard:
-        for _ in range(60):
-            call(guard, 1, fails=chance.random() < 0.2)
-        call(guard, 3, fails=True)
-        assert guard.propose("a", {"level": 2})
-        before = guard._runner.view("a").account.patching.before
-        assert before.calls == 63  # with a burst of the newest three failures left out it were 59 or fewer
 
 
 @pytest.mark.parametrize("adapter", [True, False])
@@ -117,11 +104,6 @@ def test_proposals_neither_auto_apply_nor_memory_stand_in_its_way(path: Path) ->
         assert guard.propose("a", {"level": 2}, "once more")
         assert memory.config["level"] == 2
         checked(guard)
-
-
-def test_proposals_a_change_that_changes_nothing_is_refused(path: Path) -> None:
-    with Guard(store=path, config_adapter=Memory()) as guard, pytest.raises(ValueError, match="it changes nothing"):
-        guard.propose("a", {"level": 1})
 
 
 @pytest.mark.parametrize(
@@ -161,7 +143,7 @@ def test_proposals_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
 
 def test_it_takes_the_place_of_a_patch_that_waits_and_the_ledger_says_so(path: Path) -> None:
     memory = Memory()
-    thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+    thresholds = {"a": Override(failures=2, cooldown_h=0)}
     with Guard(
         store=path, strategy=Proposes({"level": 5}), config_adapter=memory, bounds=None, thresholds=thresholds
     ) as guard:
@@ -191,7 +173,7 @@ def test_a_strategy_that_is_being_asked_meanwhile_gives_way(path: Path) -> None:
                 assert request_proposal(store, "a", {"level": 2}, "mine")
             return super().analyze(**given)
 
-    thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+    thresholds = {"a": Override(failures=2, cooldown_h=0)}
     bounds = Bounds({"level": Bound(least=0, most=9)})
     with Guard(
         store=path, strategy=Asks({"level": 5}), config_adapter=memory, bounds=bounds, thresholds=thresholds

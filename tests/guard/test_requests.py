@@ -4,12 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from coherence.guard import Guard, Notice
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.bounds import Bound, Bounds
+from coherence.guard.trigger import Override
 from coherence.store.store import Store
 from guard.helpers import (
     BOUNDS,
@@ -26,7 +23,7 @@ from guard.helpers import (
 )
 
 ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
-OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+OFTEN = {"a": Override(failures=2, cooldown_h=0)}
 
 
 def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:
@@ -101,25 +98,6 @@ def test_requests_the_bounds_judge_an_approved_patch_by_the_configuration_of_now
     assert memory.applied == []
 
 
-def test_a_configuration_that_cannot_be_read_leaves_the_patch_waiting(path: Path) -> None:
-    memory = Memory()
-    read = memory.get_config
-    with Guard(**wanted(path, memory)) as guard:
-        call(guard, 2, fails=True)
-
-        def broken(*, agent_id: str) -> Any:
-            raise OSError("gone")
-
-        memory.get_config = broken  # type: ignore[method-assign]
-        assert guard.approve("a") is True
-        waiting = guard.status("a").waiting
-        assert waiting is not None
-        assert waiting["approved"] is None
-        memory.get_config = read  # type: ignore[method-assign]
-        assert guard.approve("a") is True
-        assert memory.config == {"level": 2}
-
-
 def test_requests_without_bounds_an_approval_is_enough_and_what_would_be_applied_is_exact(path: Path) -> None:
     memory, strategy = Memory(), Proposes({"level": 77, "auto_apply": True})
     with Guard(**wanted(path, memory, bounds=None, strategy=strategy)) as guard:
@@ -187,18 +165,6 @@ def test_a_process_that_starts_later_takes_requests_up_at_its_first_call(path: P
         assert kinds(guard.history("a")).count("ending") == 1
 
 
-def test_a_guard_without_an_adapter_leaves_restores_to_others(path: Path) -> None:
-    memory = Memory()
-    with Guard(**wanted(path, memory, bounds=BOUNDS, clock=Clock(1.0))) as guard:
-        call(guard, 2, fails=True)
-    with Guard(**wanted(path, None, clock=Clock(1.0))) as watching:
-        call(watching, 60, fails=True)  # the verdict is reached, and nobody here can restore
-        assert "restore_failed" not in kinds(watching.history("a", 1000, slices=True))
-    with Guard(**wanted(path, memory, bounds=BOUNDS, clock=Clock(1.0))) as guard:
-        call(guard, 1)
-        assert memory.config == {"level": 1}
-
-
 def test_request_rollback_a_rollback_asked_for_while_a_strategy_is_asked_comes_first(path: Path) -> None:
     memory, store = Memory(), Store(path)
 
@@ -218,38 +184,6 @@ def test_request_rollback_a_rollback_asked_for_while_a_strategy_is_asked_comes_f
             call(guard, 1, fails=True)
         assert memory.applied == [{"level": 2}]
         assert kinds(guard.history("a"))[-5:] == ["asked", "rollback_wanted", "declined", "ending", "restored"]
-    store.close()
-
-
-def test_request_rollback_a_rollback_asked_for_while_the_patch_is_being_applied_is_done_after_it(path: Path) -> None:
-    memory, store = Memory(), Store(path)
-    apply = memory.apply_config
-
-    def slow(*, agent_id: str, config_patch: dict[str, Any]) -> object:
-        assert request_rollback(store, "a", "stop")
-        return apply(agent_id=agent_id, config_patch=config_patch)
-
-    memory.apply_config = slow  # type: ignore[method-assign]
-    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
-        call(guard, 2, fails=True)
-        until(lambda: kinds(guard.history("a"))[-1] == "restored")
-        assert memory.config == {"level": 1}
-    store.close()
-
-
-def test_request_rollback_a_request_is_void_once_its_patch_has_ended_by_itself(path: Path) -> None:
-    memory, store = Memory(), Store(path)
-
-    def refuses(*, agent_id: str, config_patch: dict[str, Any]) -> object:
-        assert request_rollback(store, "a", "stop")
-        return False
-
-    memory.apply_config = refuses  # type: ignore[method-assign]
-    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
-        call(guard, 2, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "accepted", "rollback_wanted", "not_applied"]
-        call(guard, 3)
-        assert memory.restored == []
     store.close()
 
 
@@ -292,17 +226,3 @@ def test_requests_that_nobody_takes_up_are_troubles(path: Path) -> None:
         assert guard.rollback("a") is False
         clock.now_s += 30
         assert guard.status("a").trouble == "a rollback was asked for 30 s ago, and nobody has begun it"
-
-
-@pytest.mark.slow
-def test_request_approval_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
-    memory = Memory()
-    memory.serves_both = True  # type: ignore[attr-defined]
-    with Guard(**wanted(path, memory)) as guard, Store(path) as store:
-        call(guard, 2, fails=True)
-        assert request_approval(store, "a", "go")
-        until(lambda: guard.status("a").phase == "serving")
-        assert request_rollback(store, "a", "stop")
-        until(lambda: guard.status("a").phase == "idle")
-        assert kinds(guard.history("a"))[-2:] == ["rollback_wanted", "dropped"]
-    assert (memory.applied, memory.restored) == ([], [])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard import Guard
-from coherence.guard.router import AUTO_APPLY, CALM, KNOWN, TABLE, WINDOW, Line, State, StateRouter, measures_of
+from coherence.guard.classic_router import classic_state
+from coherence.guard.router import AUTO_APPLY, CALM, KNOWN, TABLE, Line, State, StateRouter, measures_of
 from coherence.monitor.monitor import Monitor
 
 CODES = ["".join(bits) for bits in itertools.product("01", repeat=6)]
@@ -150,11 +148,6 @@ def test_calm_values_come_back_only_where_all_lines_with_a_say_are_known() -> No
     assert weak == {"canary_share": 0.05, "serial": True, "context_share": 0.75}
 
 
-def test_weak_governance_makes_a_patch_wait_for_a_person() -> None:
-    assert state_of([*[1.0] * 5, 0.0]).patch()[AUTO_APPLY] is False
-    assert AUTO_APPLY not in state_of([1.0] * 6).patch()
-
-
 def test_a_good_time_that_turns_bad_is_treated_as_weak_before_it_is() -> None:
     good, mixed = [Call(True)] * 10, [Call(True)] * 7 + [Call(False)] * 3
     state = diagnose(good + mixed)  # 1.0, then 0.7: forecast 0.4
@@ -163,12 +156,6 @@ def test_a_good_time_that_turns_bad_is_treated_as_weak_before_it_is() -> None:
     assert diagnose(mixed + mixed).moving == ()  # as weak, and steady
     worse, better = [Call(False)] * 8 + [Call(True)] * 2, [Call(True)] * 5 + [Call(False)] * 5
     assert diagnose(worse + better).lines[0].moving == "rising"  # 0.2, then 0.5: forecast 0.8
-
-
-def test_a_measure_that_comes_or_goes_is_no_trend() -> None:
-    then, now = {"success": True}, {"success": True, "metrics": {"error_rate": 0.5}}
-    line = diagnose([then] * 10 + [now] * 10).lines[0]
-    assert (line.score, line.trend) == (0.25, 0.0)  # which a plain difference would take for a fall by 0.75
 
 
 @pytest.mark.parametrize(
@@ -184,13 +171,6 @@ def test_a_measure_that_comes_or_goes_is_no_trend() -> None:
 def test_calls_that_become_slower_and_more_expensive_weaken_efficiency(before: Any, after: Any, score: float) -> None:
     calls = [{"success": True, "duration_s": one[0], "cost": one[1]} for one in [before] * 10 + [after] * 10]
     assert diagnose(calls).lines[1].score == score
-
-
-def test_diagnose_looks_at_the_newest_calls_only() -> None:
-    old, new = [Call(False)] * 10_000, [Call(True)] * (2 * WINDOW)
-    assert diagnose(old + new) == diagnose(new)
-    assert diagnose([Call(True)] * 9).lines[0].trend is None
-    assert diagnose([Call(True)] * 10).lines[0].trend == 0.0
 
 
 def test_analyze_patches_only_entries_that_the_configuration_has() -> None:
@@ -242,10 +222,51 @@ def test_measures_of_a_failing_agent_are_weak_where_it_fails(failing: bool) -> N
     assert set(measures_of(None).values()) == {None}
 
 
-def test_calls_of_a_guard_that_become_slower_weaken_efficiency(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "guard.db", cost_of=lambda result: 5.0) as guard:
-        for wait_s in [0.001] * 10 + [0.02] * 10:
-            guard.run(lambda wait_s=wait_s: time.sleep(wait_s), agent="a")  # type: ignore[misc]
-        state = diagnose(guard.traces("a"))
-    assert state.lines[1].score == 0.25  # twice as slow or slower, as expensive as before
-    assert state.lines[5].score is None  # the cost of calls is no share of a budget
+def calls(count: int, good: int, seconds: float = 1.0, error: str = "boom", **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"success": at < good, "duration_sec": seconds, "error": None if at < good else error, "task": "", **more}
+        for at in range(count)
+    ]
+
+
+ALL_WORDS = "schema handoff quota"
+FIVE = {"consecutive_failures": 5}
+
+
+@pytest.mark.parametrize(
+    ("traces", "metrics", "scores", "code", "moving"),
+    [
+        ([], {}, (1, 1, 0.5, 1, 1, 1), "110111", ()),
+        # three good ones of 1, 2, 2.001 and 2.75 seconds; 1 - 2.75 / 5 is 0.44999999999999996
+        (calls(3, 3, 1.0), {}, (1, 0.8, 0.75, 1, 1, 1), "111111", ()),
+        (calls(3, 3, 2.0), {}, (1, 0.6, 0.75, 1, 1, 1), "111111", ()),
+        (calls(3, 3, 2.001), {}, None, "101111", ()),
+        (calls(3, 3, 2.75), {}, None, "101111", (2,)),
+        # ten calls, 6, 5 and 4 good ones
+        (calls(10, 6), {}, (0.6, 0.8, 0.85, 1, 1, 1), "111111", ()),
+        (calls(10, 5), {}, None, "011111", ()),
+        (calls(10, 4), {}, None, "011111", (1,)),
+        # three failures
+        (calls(3, 0), {}, (0, 0.8, 0.85, 1, 1, 1), "011111", (1,)),
+        (calls(3, 0, error="rate limit 429"), {}, None, "011110", (1, 6)),
+        (calls(3, 0, error="async error"), {}, None, "011101", (1, 5)),
+        (calls(3, 0, error="AUTHOR"), {}, None, "011110", (1, 6)),  # words are found inside other words
+        (calls(3, 0, task="support model"), {}, None, "011011", (1, 4)),
+        (calls(3, 0, context={"team": "collab"}), {}, None, "011101", (1, 5)),
+        (calls(3, 3, context={"team": "collab"}), {}, None, "111111", ()),  # of failures only
+        (calls(3, 0), {"consecutive_failures": 3}, None, "010111", (1, 3)),
+        (calls(3, 0), {"consecutive_failures": 2}, None, "011111", (1,)),
+        # metrics of the window go before the calls
+        (calls(3, 3, 9.0), {"success_rate": 0.2, "avg_duration_sec": 0.0}, (0.2, 1, 0.75, 1, 1, 1), "011111", (1,)),
+        # everything at once
+        (calls(5, 0, 9.0, ALL_WORDS), FIVE, (0, 0, 0.35, 0, 0, 0), "000000", (1, 2, 3, 4, 5, 6)),
+        (calls(10, 5, 1.0, ALL_WORDS), {}, (0.5, 0.8, 0.85, 0.5, 0.5, 0.5), "011000", ()),
+    ],
+)
+def test_classic_state_is_that_of_the_classic_router(
+    traces: list[dict[str, Any]], metrics: dict[str, float], scores: Any, code: str, moving: Any
+) -> None:
+    state = classic_state(traces, metrics)
+    assert (state.code, state.moving) == (code, moving)
+    assert scores is None or tuple(line.score for line in state.lines) == scores
+    assert state.changed == "".join("1" if at in moving else bit for at, bit in enumerate(code, 1))

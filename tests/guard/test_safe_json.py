@@ -111,18 +111,6 @@ def test_tagged_no_code_of_an_object_runs() -> None:
     assert tagged(datetime(2026, 1, 2, tzinfo=Zone())) == {"unserialisable": "datetime"}
 
 
-def test_tagged_no_property_of_a_dataclass_runs() -> None:
-    ran = []
-
-    @dataclass
-    class Shadowed:
-        x: int = 1
-
-    Shadowed.x = property(lambda self: ran.append(1), lambda self, value: None)  # type: ignore[assignment]
-    assert tagged(Shadowed()) == {"x": {"unserialisable": "property"}}
-    assert ran == []
-
-
 @dataclass(slots=True)
 class Slotted:
     x: int
@@ -207,12 +195,6 @@ def test_tagged_size_is_bounded_and_the_rest_is_counted(value: Any) -> None:
     assert tagged([0] * (MAX_ITEMS + 5))[-1] == {"unserialisable": "items", "repr": "5 more"}
 
 
-def test_tagged_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
-    found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * MAX_TEXT})
-    assert 8000 <= len(found["prompt"]) < 8200
-    assert (found["temperature"], found["short"]) == (0.5, "b" * MAX_TEXT)
-
-
 TOKEN = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
 PEM = "\n".join(
     ["-----BEGIN RSA " + "PRIVATE KEY-----", *["Ab3dE5fG7hIj9Kl1" * 4] * 50, "-----END RSA " + "PRIVATE KEY-----"]
@@ -243,7 +225,3 @@ def test_shortened_short_texts_stay_and_long_ones_say_what_was_left_out(text: st
     found = shortened(text, most)
     found.encode()
     assert found == text if len(text) <= most else f"{len(text):,} characters left out" in found
-
-
-def test_shortened_the_work_is_bounded() -> None:
-    assert len(shortened("a" * 100_000_000, 2_000)) < 2_100

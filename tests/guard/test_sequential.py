@@ -39,7 +39,7 @@ def ever_reached(beyond: int, within: int, limit: float, rate: float, calls: int
     return total
 
 
-@pytest.mark.parametrize(("calls", "rate"), [(5, 0.4), (20, 0.4), (20, 0.1), (20, 0.02), (20, 0.8)])
+@pytest.mark.parametrize(("calls", "rate"), [(5, 0.4), (20, 0.1), (20, 0.8)])
 def test_sequential_false_alarms_are_exactly_within_the_limit(calls: int, rate: float) -> None:
     # Nothing is simulated: all outcomes of the baseline, then all walks of 100 patched calls at the same rate.
     total = 0.0
@@ -47,24 +47,6 @@ def test_sequential_false_alarms_are_exactly_within_the_limit(calls: int, rate: 
         chance = comb(calls, beyond) * rate**beyond * (1 - rate) ** (calls - beyond)
         total += chance * ever_reached(beyond, calls - beyond, 20.0, rate)
     assert 0 < total <= 1 / 20
-
-
-def test_sequential_a_lucky_baseline_taken_for_the_truth_would_alarm_too_often() -> None:
-    # The near miss: 2 failures of 20 calls, where 0.3 is true. As an estimate it is no evidence, as 10,000 calls it is.
-    assert ever_reached(2, 18, 20.0, 0.3) < 0.3
-    assert ever_reached(1_000, 9_000, 20.0, 0.3) > 0.9
-
-
-def test_excess_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
-    needed = []
-    for every in (10, 40):  # every tenth call beyond as before, or every fortieth
-        excess = begun(50, 450)
-        while excess.safe < 20:
-            seen = excess.seen_beyond + excess.seen_within + 1
-            excess.observe(seen % every == 0)
-        needed.append(seen)
-        assert excess.harm < 1
-    assert needed[1] < needed[0] < 150
 
 
 @pytest.mark.parametrize(("beyond", "within", "tolerable"), [(50, 450, 50.5 / 501 + 0.1), (475, 25, 1 - 12.75 / 501)])
@@ -76,13 +58,6 @@ def test_excess_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int,
     size = tolerable * (1 - tolerable) * 502 / (rate * (1 - rate)) - 1
     rates = [(rate * times, stake) for times, stake in SAME]
     assert excess.safe == pytest.approx(mixture(rates, (tolerable * size, (1 - tolerable) * size), 5, 55), rel=1e-9)
-
-
-def test_excess_calls_at_the_margin_are_not_shown_harmless() -> None:
-    excess = begun(50, 450)
-    for call in range(500):
-        excess.observe(call % 5 == 0)  # 0.2 = 0.1 + the margin
-    assert excess.safe < 20
 
 
 def test_excess_nothing_can_get_worse_than_nothing() -> None:
@@ -148,17 +123,6 @@ def test_a_block_is_a_slice_of_each_kind() -> None:
     cut = played("u" * 10 + "p" * 9 + "u", (*slices[0], *slices[1][:-1], True))
     assert cut.harm != 1.0
     assert cut.block == (0, 0, 1, 0)
-
-
-def test_compare_long_blocks_stay_finite() -> None:
-    for ours, others in ((True, False), (False, True), (True, True), (False, False)):
-        excess = begun(1, 1_000_000)
-        for _ in range(3):
-            for _ in range(5_000):
-                excess.compare(others)
-            for _ in range(5_000):
-                excess.observe(ours)
-        assert 0.0 <= excess.harm < inf
 
 
 @pytest.mark.parametrize("beyond", [450, 475, 499])

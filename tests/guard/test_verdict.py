@@ -57,14 +57,6 @@ def test_a_run_is_scaled_to_the_baseline() -> None:
     assert Trial.begin(baseline(20)).first_run is None  # 0.96**40 = 0.2
 
 
-def test_trial_a_run_after_good_calls() -> None:
-    trial = Trial.begin(baseline(300))
-    assert play(trial, "+-" * 5 + "+" * 10 + "-" * 13).kind == "keep_looking"
-    verdict = play(trial, "-")
-    assert (verdict.kind, verdict.metric, trial.run) == ("roll_back", "failure_run", 14)
-    assert verdict.why == "14 failures in a row, 300 of 500 calls succeeded before"
-
-
 def test_trial_all_shares_together_are_alpha() -> None:
     for successes, alpha in product((30, 250, 300, 450, 500), (0.01, 0.05)):
         trial = Trial.begin(baseline(successes), alpha=alpha)
@@ -101,7 +93,7 @@ def ever_rolled_back(known: Baseline, rate: float) -> float:
     return total
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the_baseline(rate: float) -> None:
     # Nothing is simulated: all baselines of 15 calls, then all walks of 60 patched calls at the same rate.
     total = 0.0
@@ -109,12 +101,6 @@ def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the
         chance = math.comb(15, failures) * rate**failures * (1 - rate) ** (15 - failures)
         total += chance * ever_rolled_back(Baseline(15, 15 - failures), rate)
     assert 0 < total <= 0.05
-
-
-def test_trial_a_single_timeout_is_no_slower_patch() -> None:
-    trial = Trial.begin(baseline())
-    trial.observe(CallOutcome(True, 1e9, 1.0, 0.9))
-    assert play(trial, "+" * 299).kind == "promote"
 
 
 def test_trial_it_promotes_once_every_metric_is_shown_harmless() -> None:
@@ -184,21 +170,6 @@ def test_each_metric_can_roll_back_unless_it_gets_worse_for_all_calls(worse: Cal
     assert beside.verdict.kind == "keep_looking"
 
 
-def constant(latency_s: float, cost: float) -> Baseline:
-    recent = Recent()
-    for _ in range(100):
-        recent.observe(CallOutcome(True, latency_s, cost))
-    return recent.freeze()
-
-
-@pytest.mark.parametrize(("latency_s", "cost"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
-def test_trial_values_that_never_change_are_no_worse_and_any_rise_of_them_is(latency_s: float, cost: float) -> None:
-    same = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, cost))
-    assert same.why.startswith("shown harmless")
-    pricier = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, 1.2 * cost + 0.01))
-    assert (pricier.kind, pricier.metric) == ("roll_back", "cost")
-
-
 def test_trial_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any_more_is_not_shown() -> None:
     new = play(Trial.begin(Baseline(500, 450)), "+" * 300, CallOutcome(True, 9.0, 9.0, 0.1))
     assert new.why.startswith("shown harmless")
@@ -210,38 +181,6 @@ def test_trial_what_was_not_measured_before_is_not_judged_and_what_is_not_measur
     assert half.index.seen_within == half.calls // 2
     gone = play(Trial.begin(baseline()), "+" * 300, CallOutcome(True, 1.0, 1.0))
     assert gone.why == "no evidence of harm in 300 patched calls"
-
-
-def test_compare_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next() -> None:
-    trial = Trial.begin(baseline())
-    play(trial, "+" * 10 + "-")
-    trial.compare(GOOD)
-    assert play(trial, "+" + "-" * 6).kind == "keep_looking"
-    assert trial.compare(GOOD).metric == "failure_run"
-
-
-def test_compare_an_unpatched_failure_ends_a_run() -> None:
-    trial = Trial.begin(baseline(300))
-    play(trial, "-" * 4)
-    trial.compare(BAD)
-    assert play(trial, "-").kind == "keep_looking"
-    alone = Trial.begin(baseline(300))
-    play(alone, "-" * 4)
-    alone.compare(GOOD)
-    assert play(alone, "-").kind == "roll_back"
-
-
-@pytest.mark.parametrize("length", [6, 8, 10])
-def test_compare_an_outage_within_a_slice_of_patched_calls_is_not_the_patch(length: int) -> None:
-    trial = Trial.begin(baseline())
-    assert trial.later_run == 6
-    play(trial, "+" * 10)
-    for _ in range(10):
-        trial.compare(GOOD)
-    assert play(trial, "+" * (10 - length) + "-" * length).kind == "keep_looking"
-    assert trial.compare(BAD).kind == "keep_looking"  # unpatched calls fail too
-    for _ in range(9):
-        assert trial.compare(GOOD).kind == "keep_looking"
 
 
 def test_compare_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
@@ -263,13 +202,6 @@ def test_compare_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
     play(alone, "-" * 3 + "+" + "-" * 8)  # nine patched calls since the last block
     assert alone.verdict.kind == "keep_looking"
     assert play(alone, "-").kind == "roll_back"
-
-
-@pytest.mark.parametrize(("successes", "calls"), [(25, 500), (5, 500), (1, 50)])
-def test_trial_an_agent_that_hardly_ever_succeeds_is_not_shown_harmless_by_failures(successes: int, calls: int) -> None:
-    trial = Trial.begin(Baseline(calls, successes))
-    verdict = play(trial, "-" * 300)
-    assert verdict.kind == "roll_back" or verdict.why == "no evidence of harm in 300 patched calls"
 
 
 OUTCOMES = st.builds(
@@ -295,11 +227,3 @@ def test_trial_it_goes_on_from_json_bit_for_bit(
                 trial.compare(call)
     assert msgspec.json.encode(parts) == msgspec.json.encode(whole)
     assert parts == whole
-
-
-def test_trial_wrong_arguments_are_named() -> None:
-    for alpha in (0.0, 0.6, math.nan):
-        with pytest.raises(ValueError, match="alpha"):
-            Trial.begin(Baseline(), alpha=alpha)
-    with pytest.raises(ValueError, match="most_calls"):
-        Trial.begin(Baseline(), most_calls=9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from coherence.guard.verifier import verify_agent, verify_guards
 from coherence.monitor.monitor import Monitor
 from coherence.store import schema
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
-from guard.trails import Both, Row, Stuck, Varies, trail
+from guard.helpers import Boom, Both, Clock, Memory, failing, patched
+from guard.trails import Row, Stuck, Varies, trail
 
 
 @pytest.fixture(scope="module")
@@ -61,47 +60,28 @@ def test_guard_verify_command_tells_that_an_untouched_trail_is_verified(lived: P
     assert (result.exit_code, "no agent under guard is called 'nobody'; known: a" in result.stderr) == (2, True)
 
 
-def updated_call(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET data = replace(data, 'false', 'true') WHERE kind = 'guard_call' AND seq < 50")
-
-
-def updated_decision(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET data = json_set(data, '$.why', 'none') WHERE data LIKE '%\"ending\"%'")
-
-
-def updated_time(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE events SET ts = ts - 3600 WHERE seq = 20")
-
-
-def cut_tail(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM events WHERE seq > 400")
-
-
-def cut_tail_and_numbers(connection: sqlite3.Connection) -> None:
-    """Move the anchors of the chain and of the session too; the account that is kept goes further."""
-    cut_tail(connection)
-    connection.execute("UPDATE heads SET last_seq = 400")
-    connection.execute("UPDATE chain SET count = 400, head = (SELECT hash FROM events WHERE seq = 400)")
-
-
-def removed_run(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM events WHERE seq BETWEEN 50 AND 60")
-
-
-def spliced_run(connection: sqlite3.Connection) -> None:
-    """Put the content of ten calls in the place of ten others."""
-    other = "FROM events AS e WHERE e.seq = events.seq + 100"
-    connection.execute(
-        f"UPDATE events SET data = (SELECT data {other}), hash = (SELECT hash {other}) WHERE seq BETWEEN 5 AND 14"
-    )
-
-
-def appended_run(connection: sqlite3.Connection) -> None:
-    columns = "ts, kind, source, data, prev_hash, hash"
-    connection.execute(
-        f"INSERT INTO events (session_id, agent, seq, {columns}) SELECT session_id, agent, seq + 100000, {columns} "
+CUT = "DELETE FROM events WHERE seq > 400"
+COLUMNS = "ts, kind, source, data, prev_hash, hash"
+OTHER = "FROM events AS e WHERE e.seq = events.seq + 100"
+HARMS = {
+    "a call": ["UPDATE events SET data = replace(data, 'false', 'true') WHERE kind = 'guard_call' AND seq < 50"],
+    "a decision": ["UPDATE events SET data = json_set(data, '$.why', 'none') WHERE data LIKE '%\"ending\"%'"],
+    "a time": ["UPDATE events SET ts = ts - 3600 WHERE seq = 20"],
+    "the tail": [CUT],
+    "the tail with the anchors of chain and session": [  # the account that is kept goes further
+        CUT,
+        "UPDATE heads SET last_seq = 400",
+        "UPDATE chain SET count = 400, head = (SELECT hash FROM events WHERE seq = 400)",
+    ],
+    "a removed run": ["DELETE FROM events WHERE seq BETWEEN 50 AND 60"],
+    "a spliced run": [
+        f"UPDATE events SET data = (SELECT data {OTHER}), hash = (SELECT hash {OTHER}) WHERE seq BETWEEN 5 AND 14"
+    ],
+    "an appended run": [
+        f"INSERT INTO events (session_id, agent, seq, {COLUMNS}) SELECT session_id, agent, seq + 100000, {COLUMNS} "
         "FROM events WHERE seq BETWEEN 5 AND 14"
-    )
+    ],
+}
 
 
 def changed_account(connection: sqlite3.Connection) -> None:
@@ -112,20 +92,17 @@ def changed_account(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE guard_accounts SET data = ?", (msgspec.msgpack.encode(account),))
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        updated_call, updated_decision, updated_time, cut_tail, cut_tail_and_numbers, removed_run, spliced_run,
-        appended_run, changed_account,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("harm", [*HARMS, "the account"])
 def test_guard_verify_command_finds_what_was_changed_behind_the_back_of_the_store(
-    lived: Path, tmp_path: Path, harm: Callable[[sqlite3.Connection], None]
+    lived: Path, tmp_path: Path, harm: str
 ) -> None:
     path = tmp_path / "guard.db"
     shutil.copy(lived, path)
     connection = unlocked(path)
-    harm(connection)
+    for statement in HARMS.get(harm, ()):
+        connection.execute(statement)
+    if harm == "the account":
+        changed_account(connection)
     connection.close()
     result = verify(path)
     assert (result.exit_code, "WRONG" in result.stdout) == (1, True), result.stdout
@@ -147,9 +124,16 @@ def test_verify_agent_finds_a_decision_that_does_not_follow_from_the_calls(lived
         assert "was due, not 'ending'" in found.agents[0].faults[0].what
 
 
-@pytest.mark.parametrize("policy", ["sequential", "classic"])
-@pytest.mark.parametrize("adapter", [Memory, Both, Stuck])
-@pytest.mark.parametrize("rates", [(0.9, 0.5), (0.8, 0.8), (0.7, 1.0)])
+@pytest.mark.parametrize(
+    ("policy", "adapter", "rates"),
+    [
+        ("sequential", Memory, (0.9, 0.5)),
+        ("sequential", Both, (0.7, 1.0)),
+        ("sequential", Stuck, (0.8, 0.8)),
+        ("classic", Memory, (0.7, 1.0)),
+        ("classic", Stuck, (0.9, 0.5)),
+    ],
+)
 def test_verify_agent_derives_every_step_of_real_lives(
     tmp_path: Path, policy: Any, adapter: type[Memory], rates: tuple[float, float]
 ) -> None:
@@ -219,7 +203,7 @@ def test_move_guard_trail_brings_a_store_of_version_1_into_the_chain(tmp_path: P
     memory = Memory()
     agent = failing(lambda level: 0.7, memory)
     path = tmp_path / "guard.db"
-    with Guard(store=path, strategy=Varies(), config_adapter=memory, bounds=BOUNDS, clock=Clock()) as guard:
+    with patched(path, memory, strategy=Varies(), clock=Clock()) as guard:
         for _ in range(150):
             with suppress(Boom):
                 guard.run(agent, agent="a", task="answer")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.views import Views, write_together
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
 
 
 @pytest.fixture
@@ -50,29 +48,6 @@ def test_views_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pyt
         assert len(guard._runner._views.values()) == 3
 
 
-def test_views_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MAX_HELD", 2)
-
-    def fail() -> None:
-        raise Boom("no")
-
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=Memory(), bounds=BOUNDS,
-        clock=Clock(1.0),
-    ) as guard:  # fmt: skip
-        for _ in range(2):
-            with suppress(Boom):
-                guard.run(fail, agent="a")
-        assert guard.status("a").phase == "serving"
-        for number in range(30):
-            guard.run(lambda: 1, agent=f"user-{number}")
-            guard.flush()
-        assert guard._runner._views is not None
-        agents = [view.agent for view in guard._runner._views.values()]
-        assert "a" in agents
-        assert len(agents) == 2
-
-
 def test_views_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +75,7 @@ def test_mark_threads_with_more_agents_than_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
 ) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 2)
-    monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 0.001)
+    monkeypatch.setattr("coherence.guard.runner.FLUSH_S", 0.001)
     agents, threads, calls = 6, 4, 150
     with Guard(store=tmp_path / "guard.db", durability=durability) as guard:  # type: ignore[arg-type]
 
@@ -157,17 +132,3 @@ def test_write_together_what_others_have_written_meanwhile_is_taken_in(store: St
     write_together(store, [one.of("a"), one.of("b")])
     assert [one.of(agent).account.rolling.calls for agent in ("a", "b")] == [1, 2]
     assert [read_account(store, agent).rolling.calls for agent in ("a", "b")] == [1, 2]
-
-
-def test_views_what_full_durability_could_not_write_at_once_is_written_later(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "guard.db", durability="full") as guard:
-        assert guard.store is not None
-        guard.run(lambda: 1, agent="a")
-        with sqlite3.connect(guard.store.path) as other:
-            other.execute("CREATE TRIGGER f BEFORE INSERT ON events BEGIN SELECT raise(FAIL, 'disk full'); END")
-        assert guard.run(lambda: 2, agent="a").result == 2
-        assert guard.errors["recording: StoreError"] == 1
-        with sqlite3.connect(guard.store.path) as other:
-            other.execute("DROP TRIGGER f")
-        guard.flush()
-        assert guard.store.fetch("SELECT count(*) FROM events") == [(2,)]

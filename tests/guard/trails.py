@@ -18,12 +18,6 @@ from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
 Row = dict[str, Any]
 
 
-class Both(Memory):
-    """Serves both configurations at once."""
-
-    serves_both = True
-
-
 class Stuck(Memory):
     """Fails to restore twice each time."""
 

@@ -6,21 +6,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, requests
-from coherence.guard import flush as flushing
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard import Guard
+from coherence.guard import runner as flushing
+from coherence.guard.bounds import Bound, Bounds
 from coherence.guard.traces import Past, encode_account, read_account
+from coherence.guard.trigger import Override
+from guard import helpers
 from guard.helpers import Boom
 
 BOUNDS = {auto: Bounds({"level": Bound(least=0, most=10**6)}, auto_apply=auto) for auto in (False, True)}
-THRESHOLDS = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+THRESHOLDS = {"a": Override(failures=2, cooldown_h=0)}
 
 
 class World:
@@ -83,7 +82,7 @@ def by_hand(world: World) -> Iterator[None]:
     """Nothing happens in the background, and all have one clock: the order of steps is the drawn one."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(flushing, "LOOK_S", 3600.0)
-        patched.setattr(requests, "time", SimpleNamespace(time=world.clock))
+        patched.setattr(helpers, "now", world.clock)
         yield
 
 

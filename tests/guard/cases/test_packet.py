@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coherence.guard.cases.packet import Case, CaseKind, Packet, shipped_packet
-from coherence.guard.cases.play import Played, play_case, play_packet
+from coherence.guard.cases.play import Played, play_case
 
 PACKET = shipped_packet()
 KINDS = (
@@ -45,10 +45,6 @@ def test_packet_each_kind_has_five_failures_one_of_them_unseen_and_two_healthy_t
     assert sum(case.healthy for case in PACKET.cases if case.kind == kind) == 2
 
 
-def test_packet_playing_again_gives_the_same() -> None:
-    assert play_packet(PACKET) == play_packet(PACKET)
-
-
 def test_packet_verdicts_depend_on_the_gate_the_budgets_and_the_rules() -> None:
     # Without what decides, each of these sessions gets a milder verdict: nothing is read off the file.
     assert play_case(case_of("silent-failure-2"), Packet(cases=())).verdict == "review"  # warn of the answer, no gate
@@ -76,13 +72,6 @@ def test_packet_a_verdict_by_another_rule_is_wrong() -> None:
     assert not changed("silent-failure-2", rule="pressure").right
     assert not changed("silent-failure-2", seen=False, rule="").right
     assert changed("silent-failure-2", rule="").right
-
-
-def test_packet_one_error_in_a_row_less_does_not_block() -> None:
-    case = case_of("silent-failure-1")  # seven pairs of call and failure, then the claim and the outcome
-    one_less = msgspec.structs.replace(case, steps=case.steps[2:])
-    assert play_case(case, PACKET).verdict == "blocked"
-    assert play_case(one_less, PACKET).verdict == "review"
 
 
 def test_packet_a_hint_that_stands_is_for_review_and_one_that_was_taken_to_learn_from() -> None:
