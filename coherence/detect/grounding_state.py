@@ -334,7 +334,7 @@ def _misplaced(account: GroundingAccount, text: str, asked: Container[int]) -> l
         return []
     folded = fold(unwrapped(text))
     found = misplaced(account.kept, folded, asked)
-    flaws = [Flaw("record", each.text[:80], each.kind, each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
+    flaws = [Flaw("record", each.text[:80], "row", each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
     if len(flaws) < MAX_MISPLACED:
         terms = unknown_terms(account.given, account.kept, folded)
         flaws += [

@@ -19,7 +19,6 @@ TABLE = "| flat | rooms | rent |\n|---|---|---|\n| 1 | 3 | 910 |\n| 2 | 2 | 640 
 RISE = "Bergen, CET\nDate        Rise   Set\n2025-05-13  4:15  21:33\n2025-05-14  4:10  21:38"
 MARKS = "student,chem_mid,phys_mid\nAbara,71,64\nBischoff,48,77\nGrant,66,45"
 TERMS = "7.1 Invoices are due at once.\n7.2 We may refuse cheques.\n8.1 Prices may rise once a year."
-SENSORS = "S1 online\nS2 offline\nS3 online\nS4 offline\nS5 online\nS6 offline"
 
 
 def wrong(result: str, answer: str) -> bool:
@@ -37,11 +36,9 @@ def wrong(result: str, answer: str) -> bool:
         (LEGS, "OS 417: gate G31, seat 9A.", "OS 417: gate G31, seat 14C."),
         (CHANGES, "The tile loader's leak (#771) is gone in 3.4.1.", "The tile loader's leak (#771) is gone in 3.4.2."),
         ('{"rent": 850, "deposit": 2550}', "The deposit is 2,550.", "The deposit is 850."),
-        (SENSORS, "Three of the six sensors are offline.", "Four of the six sensors are offline."),
         (RISE, "On 14 May the sun rises at 4:10.", "On 14 May the sun rises at 4:15."),
         (TERMS, "Prices may rise once a year (clause 8.1).", "Prices may rise once a year (clause 7.2)."),
         ("[{'city': 'Linz', 'fee': 310}, {'city': 'Graz', 'fee': 450}]", "Graz: 450 euros", "Graz: 310 euros"),
-        ("PJ-02 lent until May\nPJ-05 in store", "Only PJ-02 is lent.", "Both projectors are lent."),
     ],
 )  # fmt: skip
 def test_misplaced_tells_the_wrong_one_of_a_pair(result: str, right: str, other: str) -> None:
