@@ -382,11 +382,10 @@ def _function(match: re.Match[str]) -> Claim:
     return Claim("function", name, match.end(1) - len(name), (f"f:{form}",), (f"path:{form}",))
 
 
-def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
+def numbers(text: str) -> list[Claim]:
     """Numbers, amounts and durations, also with the unit of their field (``price_usd: 5``); no numbers of list items.
 
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
-    Where ``taken`` is not 0 a claim begins that is kept before this one: of such a number nothing else is worked out.
     """
     found: list[Claim] = []
     if _DIGIT.search(text) is None:
@@ -399,9 +398,6 @@ def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
             if numbering is not None and numbering.end() == stop + 1:
                 continue
         before = _BEFORE.search(text, max(0, start - 5), start) if text[start - 1 : start] in _ENDS_CURRENCY else None
-        if taken is not None and taken[start] and before is None and " " not in digits and NARROW not in digits:
-            found.append(Claim("number", digits, start, ("n:",)))  # it counts towards the most that are looked at
-            continue
         currency = (before[1] or before[2]) if before else ""
         after = match["after"]
         if after:
@@ -542,14 +538,6 @@ DEFAULT = GroundingConfig().extractors
 _START = attrgetter("start")
 
 
-class Informed:
-    """An extractor that is told which characters are taken: half of the numbers of a log are in its dates and times."""
-
-    def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
-        """Return the claims of a text; of one that begins where ``taken`` is not 0 the place is enough."""
-        return numbers(text, taken)
-
-
 def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
     """Return the claims of a folded text, in order; where two overlap, that of the earlier extractor.
 
@@ -570,7 +558,7 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
     kept: list[Claim] = []
     cut = False
     for find in extractors:
-        found = find(text, taken) if isinstance(find, Informed) else find(text)
+        found = find(text)
         if not found:
             continue
         if len(found) >= MAX_CLAIMS:

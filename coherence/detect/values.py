@@ -212,7 +212,7 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
         value = float(plain)
     except ValueError:
         return None
-    if not -1e300 < value < 1e300:
+    if not -1e280 < value < 1e280:  # so that no scale or unit makes it infinite
         return None
     mantissa, _, exponent = plain.lower().partition("e")
     places = int(exponent or 0) - len(mantissa.partition(".")[2])
