@@ -13,7 +13,6 @@ from coherence.detect.claim_words import done_acts
 from coherence.detect.contradiction import ClaimFacts, ContradictionDetector
 from coherence.detect.detector import Observed
 from coherence.detect.held_results import Contradiction
-from coherence.detect.text_analysis import statements
 
 Call = tuple[str, dict[str, Any], str]
 
@@ -130,8 +129,3 @@ def test_done_acts_need_a_plain_statement() -> None:
     assert done_acts("the report was sent".split()) == {"send"}
     for text in ("the report could be sent", "if it was sent", "the sent report", "you sent it to the customer"):
         assert done_acts(text.split()) == set()
-
-
-def test_statements_leave_code_and_quotations_out() -> None:
-    assert statements("Done. It works!\n> not mine\n```\ncode.\n```\n1. First") == ["Done.", "It works!", "First"]
-    assert statements("") == []
