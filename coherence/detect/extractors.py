@@ -36,7 +36,7 @@ _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
 _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
 _MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
-"""What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
+"""Letters that part a number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _HEX = lazy_regex("[0-9a-f]+")
 _DIGIT = lazy_regex(r"\d")
 """A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
@@ -126,7 +126,7 @@ _NUMBER = twin_regex(
     re.I,
 )
 _ENDS_CURRENCY = frozenset("$€£¥₹ -−" + ascii_letters)
-"""What can stand directly before a number that has a currency, or its sign, in front."""
+"""Characters directly before a number that may have a currency, or its sign, in front."""
 _CJK_SCALE = lazy_regex("([万億亿])")
 _DIGITS = lazy_regex(r"\d+")
 _SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")

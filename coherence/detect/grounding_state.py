@@ -54,10 +54,10 @@ ID_DIGITS = 2
 """Digits, besides letters, of an id that names one thing: others may count or name anything."""
 
 UNTRIED = 0.6
-"""What an id that nothing has given counts as long as no other was: they may all be told where nobody records it."""
+"""Weight of an id that nothing has given as long as no other was given: all of them may be known from elsewhere."""
 
 UNKNOWN_FADES = 0.7
-"""What is left of an id that nothing has given at each later message or call."""
+"""Share of that weight that is left at each later message or call."""
 
 
 MAX_TOLD = 20_000
@@ -90,7 +90,7 @@ class GroundingAccount(msgspec.Struct):
     results: int = 0
     """Tool results in this task."""
     ended: bool = False
-    """Whether the outcome of the task was told: what the user says next begins another."""
+    """True once the outcome of the task is known: the next request of the user begins another."""
     failed: dict[str, str] = {}
     """Extractor of somebody else -> how it failed."""
     open_seq: int = 0
@@ -110,9 +110,9 @@ class GroundingAccount(msgspec.Struct):
     unknown_seq: int = 0
     """That call; 0 = of an earlier session."""
     known_ids: bool = False
-    """Whether any call has referred to something by an id that was given."""
+    """True if any call has referred to something by an id that was given."""
     unknown: float = 0.0
-    """How near that is, in [0, 1]: 1 = the newest call."""
+    """Weight of that id by its age, in [0, 1]: 1 = the newest call."""
     kept: Kept = msgspec.field(default_factory=Kept)
     """The newest short results."""
     written: Grounds | None = None

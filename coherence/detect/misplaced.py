@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.detect.extractors import dates, times
 from coherence.detect.records import Group, Kept, Unit, marks_of, marks_of_result, parse
 from coherence.detect.text_analysis import is_name, tokens
 from coherence.detect.values import digest
@@ -114,21 +113,9 @@ def _parts(answer: str) -> Iterator[_Said]:
             continue
         before: frozenset[str] = frozenset()
         for part in _JOINT.split(sentence):
-            marks = _plain_marks(part)
+            marks = marks_of(part)
             yield _Said(part, marks, tokens(" ".join(_CAPITAL.findall(part))), before)
             before = before | marks
-
-
-def _plain_marks(part: str) -> frozenset[str]:
-    """Return the marks of a part of an answer; a number within a day or a time is none."""
-    marks = marks_of(part)
-    if not any(mark[:2] in ("d:", "t:") for mark in marks):
-        return marks
-    rest = part
-    for claim in (*dates(part), *times(part)):
-        rest = rest.replace(claim.text, " ")
-    kept = marks_of(rest)
-    return frozenset(mark for mark in marks if mark in kept or not mark.isdigit())
 
 
 def _mixed(

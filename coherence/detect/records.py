@@ -39,8 +39,8 @@ MAX_ITEMS = 200
 MAX_LEAVES = 120
 """Values of one record that are read."""
 
-KEY, VALUE, HEAD = "\0key", "\0value", "\0head"
-"""Fields of a line that is a field itself; the head of a section."""
+KEY, VALUE = "\0key", "\0value"
+"""Fields of a line that is a field itself."""
 
 MAX_VALUE = 60
 """Characters of a field that is one value."""
@@ -48,9 +48,6 @@ MAX_VALUE = 60
 ALIKE = 0.6
 """Share of their keys that two objects have in common from which they are records of one kind."""
 
-_HEADING = lazy_regex(r"^#{1,6} ", re.M)
-_SECTION = lazy_regex(r"^(?:\[[^\]\n]{1,60}\]|[\w.-]{1,60}:)[ \t]{0,9}$", re.M)
-_ITEM = lazy_regex(r"^[-*•] ", re.M)
 _FIELD = lazy_regex(r"([\w .()/-]{1,40}):\s{1,9}(\S.{0,200})")
 _PARTS = (
     lazy_regex(r"\s[—–]\s"),
@@ -59,7 +56,7 @@ _PARTS = (
     lazy_regex(r"\s/\s"),
     lazy_regex(r"(?<=[\w)\]])(?<!\b[MD][rs])(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\bNo)(?<!\b[A-Z])\.\s(?=[\w#])"),
 )
-"""What parts the records of a line, the surest first."""
+"""Signs that part the records of a line, the surest first."""
 _CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,8}\)?){1,6}(?![\w-])")
 """Groups of digits that are one number: that of a telephone."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -298,17 +295,6 @@ def _records(text: str) -> Iterator[list[Fields]]:
             yield from _of_json(value)
         if value is not None or body[1:2] in "{[\"'":
             return
-    for mark in (_HEADING, _ITEM, _SECTION):
-        starts = [found.start() for found in islice(mark.finditer(body), MAX_RECORDS + 1)]
-        if len(starts) > 1:
-            ends = [*starts[1:], len(body)]
-            parts = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=True)]
-            if mark is _ITEM:
-                yield [_fields_of(part[2:].split("\n")) or [("", part)] for part in parts]
-            else:
-                heads = [part.partition("\n") for part in parts]
-                yield [[(HEAD, head), *(_fields_of(rest.split("\n")) or [("", rest)])] for head, _, rest in heads]
-            return
     lines = [line for line in body.split("\n") if any(map(str.isalnum, line))]
     if len(lines) > 1:
         table = table_of(lines)
@@ -343,14 +329,6 @@ def _decoded(body: str) -> Any:
         return literal_eval(body)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _fields_of(lines: Sequence[str]) -> Fields:
-    """Return the fields that most lines are; empty where they are none."""
-    found = [field for line in lines if (field := _FIELD.match(line.strip())) is not None]
-    if 2 * len(found) <= len([line for line in lines if line.strip()]):
-        return []
-    return [(field[1], field[2]) for field in found[:MAX_LEAVES]]
 
 
 def _named(head: str, cell: str) -> str:

@@ -80,11 +80,11 @@ class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
     unit: str
     seq: int
     place: int
-    """Which number of its source it is."""
+    """Place among the numbers of its source."""
     column: int
     """Digest of the word before it (``amount:``); 0 = none."""
     line: int = 0
-    """Which line of its source has it."""
+    """Number of its line in its source."""
 
 
 class Given(msgspec.Struct):
@@ -98,7 +98,7 @@ class Given(msgspec.Struct):
     opened: dict[str, int] = {}
     """Form of an address, path or id -> successful call that named it."""
     code: bool = False
-    """Whether a source named functions; tools that were never shown have names too."""
+    """True once a source named functions; tools that were never shown have names too."""
     written: dict[str, str] = {}
     """Form -> how its newest source wrote it, where that is not the form itself; of the newest 1,000."""
     faded: BloomFilter = msgspec.field(default_factory=BloomFilter)

@@ -18,7 +18,6 @@ ORDERS = '[{"order": 880, "status": "shipped", "eur": 25.0}, {"order": 881, "sta
 LEGS = (
     '{"legs": [{"flight": "OS 552", "gate": "F07", "seat": "14C"}, {"flight": "OS 417", "gate": "G31", "seat": "9A"}]}'
 )
-CHANGES = "## 3.4.2\n- fix crash on an empty legend\n## 3.4.1\n- tile loader: release buffers (leak, #771)"
 RISE = "Bergen, CET\nDate        Rise   Set\n2025-05-13  4:15  21:33\n2025-05-14  4:10  21:38"
 TERMS = "7.1 Invoices are due at once.\n7.2 We may refuse cheques.\n8.1 Prices may rise once a year."
 
@@ -41,7 +40,6 @@ def wrong(answer: str, *results: str) -> bool:
         (ORDERS, "Order 881 is pending.", "Order 881 is shipped."),
         (ORDERS, "Order 880 is worth 25 euros.", "Order 880 is worth 40 euros."),
         (LEGS, "OS 417: gate G31, seat 9A.", "OS 417: gate G31, seat 14C."),
-        (CHANGES, "The tile loader's leak (#771) is gone in 3.4.1.", "The tile loader's leak (#771) is gone in 3.4.2."),
         ('{"rent": 850, "deposit": 2550}', "The deposit is 2,550.", "The deposit is 850."),
         (RISE, "On 14 May the sun rises at 4:10.", "On 14 May the sun rises at 4:15."),
         (TERMS, "Prices may rise once a year (clause 8.1).", "Prices may rise once a year (clause 7.2)."),

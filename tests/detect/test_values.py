@@ -102,7 +102,6 @@ STEPS = [
     ("2026-02-10||2026-03-01", "That is 19 days later.", "That is 29 days later."),
     ("today 3 June 2025, deadline 2025-06-20", "17 days are left.", "27 days are left."),
     ("votes: Kim 1204, Lopez 986, Ray 310", "Kim won 48.2% of 2,500 votes.", "Kim won 42.8% of 2,500 votes."),
-    ("fuel: 38.4 l, km: 612", "It used 6.3 l per 100 km.", "It used 7.3 l per 100 km."),
     ("price 89.00, discount 15%", "You pay 75.65.", "You pay 76.55."),
     ("net 1,240.00, VAT 19 %", TAX.format("1,475.60"), TAX.format("1,457.60")),
     ("How much are £200?||rate: 1 EUR = 0.8432 GBP", "£200 are about €237.19.", "£200 are about €273.19."),
