@@ -14,11 +14,8 @@ from coherence.detect import claim_words, failure_cues, fingerprints, glossed_ov
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
 
 FAILURES = [
-    "HTTP/1.1 404 Not Found",
-    '{"error": "no such order"}',
-    '{"status": "failed", "id": 3}',
-    '{"statusCode": 500}',
-    '{"success": false}',
+    *("HTTP/1.1 404 Not Found", '{"error": "no such order"}', '{"status": "failed", "id": 3}', '{"statusCode": 500}'),
+    *('{"success": false}', 'Response: {"message": "Internal server error"}', "<title>503 Service Unavailable</title>"),
     "exit code: 2\nmake: *** [all] Error 1",
     "<returncode>127</returncode>\n<output>\nsh: 1: rg: not found\n</output>",
     "stage: key rejected\nProcess exited with code 255",
@@ -29,32 +26,21 @@ FAILURES = [
     "'foo' is not recognized as an internal or external command,\noperable program or batch file.",
     "Uncaught ReferenceError: x is not defined",
     "Checking the lock ...\nconnect ECONNREFUSED 127.0.0.1:6379",
-    "<title>503 Service Unavailable</title>",
     "<tool_use_error>File does not exist.</tool_use_error>",
-    'Response: {"message": "Internal server error"}',
 ]
 SUCCESSES = [
-    "",
-    "3 errors fixed",
-    '{"error": null, "items": [1]}',
-    '{"errors": []}',
-    '{"success": true}',
-    "exit code: 0\nall good",
+    *("", "3 errors fixed", '{"error": null, "items": [1]}', '{"errors": []}', '{"success": true}'),
+    *("exit code: 0\nall good", "tests exit: 0\nSUITE EXIT: 0", "Search returned 5 results: a, b"),
     "<returncode>0</returncode>\n<output>\n5 passed\n</output>",
     "404 items in the catalogue, see page 2",
     "The handbook says: raise an error early.",
-    "Search returned 5 results: a, b",
-    "tests exit: 0\nSUITE EXIT: 0",
     "#!/bin/sh\nset -e\n[ -d build ] || exit 1\nmake",
     "It ends with exit status 1 if nothing matched.",
     'Errors are JSON: `{"error": "no such order"}`.',
     'return {"error": "no such order"}',
     '{"status": "failed payment, paid later"}',
     "api.go:12:15: ST1005: error strings should not end with punctuation (staticcheck)",
-    "Now I open EVERY file and read each.",
 ]
-
-
 SEARCHES = [
     "<returncode>1</returncode>\n<output>\n</output>",
     "no matches\nexit code: 1",
