@@ -269,20 +269,8 @@ def dates(text: str) -> list[Claim]:
 
 def _months(text: str) -> Iterator[re.Match[str]]:
     """Yield the names of months in a text."""
-    if not text.isascii():
+    if not text.isascii() or not _MONTH_NAMES.isdisjoint(words_once(text)):
         yield from _MONTHS.finditer(text)
-        return
-    said = words_once(text)
-    if _MONTH_NAMES.isdisjoint(said):
-        return
-    lower = text.lower()
-    places: set[int] = set()
-    for name in _MONTH_NAMES.intersection(said):
-        at = lower.find(name)
-        while at >= 0:
-            places.add(at)
-            at = lower.find(name, at + 1)
-    yield from filter(None, (_MONTHS.match(text, at) for at in sorted(places)))
 
 
 def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:

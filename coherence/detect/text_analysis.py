@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import sqrt
 from unicodedata import normalize
@@ -405,14 +405,9 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_parts", "_sentences", "_skims", "_statements", "_tokens", "raw")
-
     def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
         self._skims = skims
-        self._tokens: frozenset[str] | None = None
-        self._sentences: list[str] | None = None
-        self._statements: list[str] | None = None
         self._parts: dict[tuple[int, str], TextAnalysis] = {}
 
     def part(self, most: int, between: str = " ") -> TextAnalysis:
@@ -428,26 +423,20 @@ class TextAnalysis:
             found = self._parts[most, between] = TextAnalysis(ends(self.raw, most, between))
         return found
 
-    @property
+    @cached_property
     def tokens(self) -> frozenset[str]:
         """See :func:`tokens`."""
-        if self._tokens is None:
-            self._tokens = tokens(self.raw)
-        return self._tokens
+        return tokens(self.raw)
 
-    @property
+    @cached_property
     def sentences(self) -> list[str]:
         """See :func:`sentences`; not to be changed."""
-        if self._sentences is None:
-            self._sentences = sentences(self.raw)
-        return self._sentences
+        return sentences(self.raw)
 
-    @property
+    @cached_property
     def statements(self) -> list[str]:
         """See :func:`statements`; not to be changed."""
-        if self._statements is None:
-            self._statements = statements(self.raw)
-        return self._statements
+        return statements(self.raw)
 
     @property
     def is_blank(self) -> bool:

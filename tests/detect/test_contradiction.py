@@ -31,11 +31,11 @@ def claim(detector: ContradictionDetector, text: str, seq: int = 99) -> Contradi
     return detector.data.newest
 
 
-UPLOAD = ("s3_upload", {"file": "tue.tar"}, "403 Forbidden")
-OTHER = ("s3_upload", {"file": "mon.tar"}, "ok")
-SOME = ("migrate", {}, "failed: notes\n3 of 5 tables migrated")
-RED = ("bash", {"command": "pytest -q"}, "2 failed, 31 passed in 4.2s")
-DAY = ("get_day_events", {"day": "2024-05-21"}, "- title: Offsite\n  start: 2024-05-21 09:00")
+UPLOAD: Call = ("s3_upload", {"file": "tue.tar"}, "403 Forbidden")
+OTHER: Call = ("s3_upload", {"file": "mon.tar"}, "ok")
+SOME: Call = ("migrate", {}, "failed: notes\n3 of 5 tables migrated")
+RED: Call = ("bash", {"command": "pytest -q"}, "2 failed, 31 passed in 4.2s")
+DAY: Call = ("get_day_events", {"day": "2024-05-21"}, "- title: Offsite\n  start: 2024-05-21 09:00")
 
 
 def ticket(result: str) -> Call:
