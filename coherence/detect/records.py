@@ -57,10 +57,7 @@ _PARTS = (
     lazy_regex(r"(?<=[\w)\]])(?<!\b[MD][rs])(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\bNo)(?<!\b[A-Z])\.\s(?=[\w#])"),
 )
 """Signs that part the records of a line, the surest first."""
-_CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,8}\)?){1,6}(?![\w-])")
-"""Groups of digits that are one number: that of a telephone."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
-_NO_DIGIT = lazy_regex(r"\D+")
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
 """A word and a small number that together may name one thing: flat 2."""
 _DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi
@@ -155,23 +152,15 @@ def keep_result(kept: Kept, seq: int, text: str) -> None:
             kept.whole = False
 
 
-def _joined(found: re.Match[str]) -> str:
-    digits = _NO_DIGIT.sub("", found[0])
-    return digits if len(digits) >= LEAST_CHAIN else found[0]
-
-
 LONG_DAY = 12
 """Characters of the form of a day with its year."""
-
-LEAST_CHAIN = 7
-"""Digits of the number of a telephone."""
 
 
 def marks_of(text: str) -> frozenset[str]:
     """Return the tokens of a text, and the forms of its days and times."""
     digits = any(map(str.isdigit, text))
-    if digits:
-        text = _CHAIN.sub(_joined, _GROUPS.sub("", text) if "," in text else text)
+    if digits and "," in text:
+        text = _GROUPS.sub("", text)
     found = tokens(text)
     more: set[str] = {_WEEKDAYS[token] for token in found if token in _WEEKDAYS}
     if digits:

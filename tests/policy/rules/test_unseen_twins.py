@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unseen_twins import judge_twin, read_twins
 
-FLOORS = {"answers": (0.76, 0.04), "answers_2": (0.48, 0.17), "claims": (0.65, 0.05), "claims_2": (0.52, 0.05)}
+FLOORS = {"answers": (0.77, 0.04), "answers_2": (0.48, 0.17), "claims": (0.65, 0.05), "claims_2": (0.52, 0.05)}
 """Share of the wrong statements that are flagged at least, and of the right ones at most."""
 
 
