@@ -91,7 +91,7 @@ def test_examples_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")} == set(SAYS)
 
 
-QUICK = ("own_provider.py", "monitor_loop.py")
+QUICK = ("monitor_loop.py",)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SAYS])

@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError
 from coherence import Fleet, Monitor
 from coherence.cli.documents import SAME, read_schema, schema_names
 from coherence.cli.main import main
-from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
+from coherence.evaluation import own_runs
 from coherence.guard import Guard
 from coherence.guard.bounds import Bound, Bounds
 from coherence.lessons import LessonStore, Origin
@@ -86,6 +86,15 @@ def line_of(number: int, labels: dict[str, Any] | None = None) -> str:
     return json.dumps(run) + "\n"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_runs() -> Iterator[None]:
+    """Let a scale be fitted on few runs: of what it is worth nothing is asked here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in (("RUNS_NEEDED", 5), ("STEPS_NEEDED", 130), ("LABELS_NEEDED", 3)):
+            patch.setattr(own_runs, name, number)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Stores and files with something of everything."""
@@ -117,6 +126,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     guarded(folder / "guard.db", "on trial", lambda level, number: 0.85, 60)
     guarded(folder / "guard.db", "waits", lambda level, number: 0.5, 40, auto_apply=False)
+    said = {"step": "message", "role": "assistant", "text": "It costs 1,250 dollars."}
+    case = {"id": "mine", "kind": "silent_failure", "expected": "review", "why": "unknown", "goal": "Ask"}
+    (folder / "cases.json").write_text(json.dumps({"cases": [case | {"steps": [said]}]}))
     (folder / "broken.jsonl").write_text('{"kind": "call"')
     (folder / "audit").mkdir()
     assert run("audit", "export", store, folder / "audit").exit_code == 0
@@ -126,10 +138,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "nothing.jsonl").write_text('{"id": "nothing", "steps": []}\n')
     stuck = [{"role": "tool", "tool_name": "Bash", "tool_result": "no such file", "is_error": True}] * 12
     (folder / "stuck.jsonl").write_text(json.dumps({"id": "stuck", "goal": "go", "steps": stuck}) + "\n")
-    good = "".join(line_of(number) for number in range(RUNS_NEEDED))
+    good = "".join(line_of(number) for number in range(5))
     (folder / "many.jsonl").write_text(good)
     bad = {"derailed": True, "onset_step": 13}
-    (folder / "bad.jsonl").write_text("".join(line_of(100 + number, bad) for number in range(LABELS_NEEDED)))
+    (folder / "bad.jsonl").write_text("".join(line_of(100 + number, bad) for number in range(3)))
     return folder
 
 
@@ -145,10 +157,9 @@ CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
             *HASHING,
         ),
     ),
-    ("score", ("demo", *HASHING, "--html", "{folder}/report.html")),
     ("eval", ("eval", "{data}/agentdojo.jsonl.gz", "--metric", "repetition", *HASHING)),
     ("blame", ("blame", "{data}/whowhen.jsonl.gz", "--format", "runs")),
-    ("eval-cases", ("eval-cases",)),
+    ("eval-cases", ("eval-cases", "{folder}/cases.json")),
     ("metrics", ("metrics",)),
     ("sessions", ("sessions", "--store", "{folder}/runs.db")),
     ("replay", ("replay", "{folder}/runs.db")),
