@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coherence.cli.options import json_option
+
 if TYPE_CHECKING:
     from coherence.baseline.calibration_store import Calibrator
     from coherence.baseline.own_scale import OwnScale
@@ -60,7 +62,7 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
 @_STORE
 @click.option("--agent", help="Show only this agent.")
 @click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:
     """Show the thresholds of each agent's alarms, their origin, and their validity.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from coherence.cli.options import json_option, store_option
 from coherence.store.rows import HORIZONS, Measure
 
 if TYPE_CHECKING:
@@ -17,12 +18,8 @@ SECONDARY = "secondary, not for a verdict"
 
 
 @click.command()
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+@json_option()
 @click.option(
     "--horizon",
     type=click.Choice([str(horizon) for horizon in HORIZONS]),

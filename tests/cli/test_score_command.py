@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coherence import MetricInput, metric
-from coherence.cli.main import FORMAT_NAMES, main
+from coherence.cli.main import main
+from coherence.cli.options import FORMAT_NAMES
 from coherence.core.registry import unregister
 from coherence.providers.readers import FORMATS
 
