@@ -30,17 +30,6 @@ from coherence.store.rows import SessionRow
 from coherence.store.runs import session_label
 from coherence.store.store import Store
 
-_MAGIC = b"SQLite format 3\x00"
-
-
-def is_store(path: str | Path) -> bool:
-    """Tell whether a file is an SQLite file."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
 
 def read_recorded(path: str | Path) -> list[Transcript]:
     """Return each session of a store that has a step, oldest first, called ``agent/session``.

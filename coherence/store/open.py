@@ -195,6 +195,17 @@ def _chunks(header: bytes, rest: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
+def is_sqlite(path: str | Path) -> bool:
+    """Tell whether a path is that of a regular SQLite file."""
+    try:
+        if not Path(path).is_file():  # a pipe would be waited for
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):
+        return False
+
+
 def kind_in_words(header: bytes) -> str:
     """Return in words what a file is that somebody has taken for a store, and what to do."""
     if header.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
