@@ -171,21 +171,17 @@ class Store:
         left = 2**63 - 1 if limit is None else limit
         last = 2**63 - 1 if until is None else until
         while left > 0:
-            bounds = (session_id, after, last, min(left, PAGE))
-            rows = self.fetch(EVENTS, bounds)
-            for row in rows:
-                yield event_row(*row)
-            if len(rows) < bounds[3]:
+            rows = self.fetch(EVENTS, (session_id, after, last, min(left, PAGE)))
+            yield from map(event_row, rows)
+            if len(rows) < min(left, PAGE):
                 return
             after, left = rows[-1][0], left - len(rows)
 
     def audit_rows(self, *, after: int = 0) -> Iterator[AuditRow]:
         """Yield the events of all sessions in the order of the chain, from the one after id ``after`` on."""
         while True:
-            bounds = (after, PAGE)
-            rows = self.fetch(AUDIT, bounds)
-            for row in rows:
-                yield audit_row(row)
+            rows = self.fetch(AUDIT, (after, PAGE))
+            yield from map(audit_row, rows)
             if len(rows) < PAGE:
                 return
             after = rows[-1][0]
