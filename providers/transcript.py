@@ -145,7 +145,7 @@ class TranscriptState:
             self._calls += 1
             self._errors += step.is_error
         if step.usage is not None:
-            self._usage = _add(self._usage, step.usage)
+            self._usage = add_usage(self._usage, step.usage)
         return True
 
     @property
@@ -174,7 +174,8 @@ class TranscriptState:
         return msgspec.structs.replace(self._usage, calls=self._calls, errors=self._errors)
 
 
-def _add(total: Counters, more: Counters) -> Counters:
+def add_usage(total: Counters, more: Counters) -> Counters:
+    """Return the sums of tokens and cost, as far as one of both knows them."""
     sums = {}
     for name in ("tokens_in", "tokens_out", "cost_usd"):
         parts = [part for part in (getattr(total, name), getattr(more, name)) if part is not None]
