@@ -11,7 +11,7 @@ import click
 from coherence.store.open import is_sqlite
 
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite puts after a store's name for the files that belong to it."""
+"""Endings that SQLite adds to a store's name for the files that belong to it."""
 
 
 def check_outputs(

@@ -103,7 +103,7 @@ def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sq
 
 
 FORK_WAIT_S = 2.0
-"""How long a fork waits for transactions and reads of other threads, in seconds."""
+"""Longest wait of a fork for transactions and reads of other threads, in seconds."""
 
 _unusable: set[str] = set()
 

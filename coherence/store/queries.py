@@ -37,7 +37,7 @@ FIRING_COUNTS = (
     "SELECT pattern, 2 * pair + count(DISTINCT arm) FROM statistics_firings AS f WHERE agent = :agent AND pair = "
     "(SELECT max(pair) FROM statistics_firings WHERE pattern = f.pattern AND agent = :agent) GROUP BY pattern"
 )
-"""Where the pairs of an agent go on."""
+"""Number of the next firing of each pattern of an agent; parameter: agent."""
 
 
 def event_row(row: Sequence[Any]) -> EventRow:

@@ -70,7 +70,7 @@ class Store:
     """
 
     recovered_from: Path | None
-    """Where a damaged file was moved to, ``None`` if it was not damaged."""
+    """New place of a damaged file, ``None`` if it was not damaged."""
 
     def __init__(self, path: str | Path, *, timeout_s: float = 10.0, synchronous: Synchronous = "FULL") -> None:
         if synchronous not in ("NORMAL", "FULL"):

@@ -264,7 +264,7 @@ CONFIRM = (
     f"UPDATE firings SET delivered = 1, delivered_id = ({_EVENT}) "  # noqa: S608 - only constants
     "WHERE firing_id = :id AND arm = 'treatment' AND delivered = 0"
 )
-"""What cannot be confirmed (an unknown id, a control, a second time) is no reason to lose the event that says it."""
+"""Changes nothing for an unknown id, a control or a second time: that is no reason to lose the event."""
 INSERT_OUTCOME = (
     f"INSERT INTO firing_outcomes SELECT :firing, :horizon, ({_EVENT}), "  # noqa: S608 - only constants
     ":pressure_change, :error_resolved, :tool_switched, :task_success "

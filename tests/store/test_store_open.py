@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import signal
 import sqlite3
 import sys
 import warnings
@@ -287,7 +286,6 @@ def test_transaction_a_file_that_may_not_grow_keeps_what_was_there(path: Path, i
                 assert (store.last_seq(session.id), store.verify()) == (written, [])
                 return f"{written} {error}"
 
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     written, _, message = in_child(write_until_it_fails).strip("'").partition(" ")
     assert message.startswith(f"{path}: reading or writing failed")
     with Store(path) as store:

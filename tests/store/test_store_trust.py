@@ -31,7 +31,7 @@ CONFIG = {"tick": "step", "pressure": {"streak_floor": [0.71]}}
 """One error, and the agent's pressure is 0.71."""
 
 ONCE = 0.4 + 0.1 * 0.71 * (0.95 - 0.4)
-"""What 0.4 becomes by a failure while the source is at 0.71."""
+"""A weight of 0.4 after a failure while the source is at 0.71."""
 
 
 def fleet(path: Path | Store, *names: str, **options: Any) -> Fleet:
