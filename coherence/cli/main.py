@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 import coherence
-from coherence.cli.calibration import calibration, label
-from coherence.cli.experiments import experiments
 from coherence.cli.guard import guard
 from coherence.cli.lessons import lessons
 from coherence.cli.options import (
@@ -27,6 +25,7 @@ from coherence.cli.options import (
     metrics_option,
     store_option,
 )
+from coherence.store.rows import HORIZONS, Measure
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -296,5 +295,69 @@ def audit_export(path: Path, folder: Path) -> None:
     export_audit(path, folder)
 
 
-for command in (experiments, label, calibration, lessons, guard):
-    main.add_command(command)
+STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@main.command()
+@store_option
+@json_option()
+@click.option(
+    "--horizon",
+    type=click.Choice([str(horizon) for horizon in HORIZONS]),
+    help="Actions after a firing; 0 = the end of the task. Default: 5, and 0 for --measure task.",
+)
+@click.option(
+    "--measure",
+    type=click.Choice(get_args(Measure)),
+    default="pressure",
+    show_default=True,
+    help="Measure: fall of the pressure, error resolved, tool switched, task succeeded.",
+)
+def experiments(**options: Any) -> None:
+    """Show the effect of guidance on the agent, per pattern, from pairs of sent and withheld firings.
+
+    Effects are treatment minus control; above 0 means that guidance helps. The interval stays valid however often you
+    look. Only the fall of the pressure 5 actions later gives a verdict; other measures and horizons give none. Exit
+    status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.experiments import show_experiments
+
+    show_experiments(**options)
+
+
+@main.command()
+@STORE
+@click.argument("target", metavar="AGENT[/SESSION]")
+@click.argument("label", type=click.Choice(["good", "bad", "none"]))
+@click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
+def label(**options: Any) -> None:
+    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
+
+    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
+    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
+    Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import label_run
+
+    label_run(**options)
+
+
+@main.command()
+@STORE
+@click.option("--agent", help="Show only this agent.")
+@click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
+@json_option()
+def calibration(**options: Any) -> None:
+    """Show the thresholds of each agent's alarms, their origin, and their validity.
+
+    The budget of a threshold is the share of good runs that may alarm. The values are those of the agent's next
+    session. The weights of the risk are fixed until labelled runs prove others better; the e-value is the evidence so
+    far. After a reset, a running session reports its newest run again. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import show_calibration
+
+    show_calibration(**options)
+
+
+main.add_command(lessons)
+main.add_command(guard)
