@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store.rows import begin
 
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
+from store.rows import begin
 
 
 @pytest.fixture

@@ -37,14 +37,19 @@ def append(store: Store, session: SessionRow, count: int = 1, *, data: str = '{"
     return seqs[-1]
 
 
+def fork() -> int:
+    """Fork, also where threads of other tests are still there, which Python 3.12 warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def run_at_once(*actions: Callable[[], object]) -> None:
     """Run each action in a process of its own, all from the same moment on, and see that none of them fails."""
     starts, start = os.pipe()
     children = []
     for action in actions:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork with threads
-            child = os.fork()
+        child = fork()
         if child == 0:
             status = 1
             try:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from property_sizes import examples
-from store.rows import begin, event, tick
 
 from coherence.store.hash_chain import NO_HASH, ChainFault, digest
 from coherence.store.rows import DecisionRow, EventRow, ReadingRow
 from coherence.store.store import Store
 from coherence.store.verify import verify
+from store.rows import begin, event, tick
 
 
 def fill(store: Store) -> None:

@@ -19,7 +19,7 @@ import pytest
 from coherence.store.errors import StoreError
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
-from store.rows import append, begin, event, run_at_once
+from store.rows import append, begin, event, fork, run_at_once
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
@@ -122,7 +122,7 @@ def test_fork_parent_and_child_both_write_after_a_fork(tmp_path: Path) -> None:
         assert append_each(store, session, 3) == 3
         rows = store.events(session.id)
         next(rows)
-        child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 append_each(store, session, 200)
@@ -148,7 +148,7 @@ def test_fork_a_child_holds_locks_of_its_own(tmp_path: Path) -> None:
     append_each(store, session, 3)
     go_receiver, go_sender = os.pipe()
     ready_receiver, ready_sender = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             append_each(store, session, 3)
@@ -208,7 +208,7 @@ def test_leaving_a_transaction_in_a_child_changes_nothing(tmp_path: Path) -> Non
         try:
             with store.transaction() as transaction:
                 transaction.add_events(session, [event(1)])
-                child = os.fork()
+                child = fork()
         except StoreError:
             if child == 0:
                 os._exit(7)

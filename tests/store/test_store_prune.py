@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from property_sizes import examples
-from store.rows import append, begin
 
 from coherence.store.store import Store
+from store.rows import append, begin
 
 
 def counts(store: Store) -> list[int]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store.rows import begin, event, tick
 
 from coherence.store import schema
 from coherence.store.errors import StoreError
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow, SessionRow
 from coherence.store.store import Store
+from store.rows import begin, event, tick
 
 
 def open_plainly(path: Path) -> sqlite3.Connection:

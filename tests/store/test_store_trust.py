@@ -21,7 +21,7 @@ from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
-from store.rows import run_at_once
+from store.rows import fork, run_at_once
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
@@ -277,7 +277,7 @@ def test_processes_that_learn_at_once_lose_nothing_of_each_others_edges(tmp_path
 def test_flush_a_killed_process_loses_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     flushed, sender = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             agents = learn_alone(path, "sub", 2)
