@@ -7,6 +7,7 @@ import random
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -195,8 +196,13 @@ def called(command: str, folder: Path) -> Result:
     return run(*shlex.split(command.format(data=DATA, folder=folder, hashing=" ".join(HASHING), **stores)), "--json")
 
 
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(read_schema(name))
+
+
 def check(name: str, document: Any) -> None:
-    Draft202012Validator(read_schema(name)).validate(document)
+    validator(name).validate(document)
 
 
 def records(document: Any) -> list[Any]:
