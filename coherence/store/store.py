@@ -28,21 +28,10 @@ from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.hash_chain import ChainFault
 from coherence.store.open import open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.rows import GUARD_SESSION, AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
+from coherence.store.rows import GUARD_SESSION, AuditRow, EventRow, FiringResult, SessionRow
 from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
 
-__all__ = [
-    "AuditRow",
-    "ChainFault",
-    "DecisionRow",
-    "EventRow",
-    "ReadingRow",
-    "SessionRow",
-    "Store",
-    "StoreError",
-    "StoreWarning",
-    "Transaction",
-]
+__all__ = ["Store", "Transaction"]
 
 PAGE = 500
 """Rows read at once while streaming."""

@@ -56,7 +56,8 @@ def test_transaction_four_processes_write_250_events_each(tmp_path: Path, names:
 
 APPENDER = """
 import sys
-from coherence.store.store import DecisionRow, EventRow, ReadingRow, Store
+from coherence.store.rows import DecisionRow, EventRow, ReadingRow
+from coherence.store.store import Store
 with Store(sys.argv[1], timeout_s=30) as store:
     session = store.sessions()[0]
     out = sys.stdout
