@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.baseline.combiner import Combination
 from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
 from coherence.baseline.e_process import Wager
 from coherence.baseline.own_life import Life
@@ -275,9 +274,8 @@ class Calibration(msgspec.Struct, frozen=True):
     """Calibration of an agent's sessions by its runs, frozen when a session begins."""
 
     thresholds: tuple[Threshold, ...] = ()
-    combination: Combination = Combination()
     versions: FrozenDict[str, str] = FrozenDict()
-    """Metric -> version of its values, of those that have a threshold or a weight."""
+    """Metric -> version of its values, of those that have a threshold."""
     through: int = 0
     """Place of the newest run that was learned, in the order in which they became known."""
     relabels: int = 0
@@ -355,10 +353,4 @@ class Calibration(msgspec.Struct, frozen=True):
             return True
         old_own, new_own = self.own, newer.own
         more = relabelled or new_own.good + new_own.bad >= GROWTH * (old_own.good + old_own.bad)
-        if old_own.used != new_own.used or (new_own.used and more and old_own != new_own):
-            return True
-        old_sum, new_sum = self.combination, newer.combination
-        if new_sum.proven != old_sum.proven:
-            return True
-        grown = relabelled or new_sum.runs >= GROWTH * old_sum.runs
-        return new_sum.proven and grown and new_sum.learned != old_sum.learned
+        return old_own.used != new_own.used or (new_own.used and more and old_own != new_own)

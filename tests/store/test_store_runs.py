@@ -19,8 +19,6 @@ from coherence.store.runs import (
     labelled_runs,
     life_of,
     newest_run,
-    read_learned,
-    replace_runs,
     run_agents,
     session_label,
     write_label,
@@ -125,16 +123,6 @@ def test_run_counts_many_runs_without_a_label_push_no_labelled_one_out(
     write(store, *(RunRow(number, (("m", "1", 0.1),)) for number in range(3, 13)))
     assert [run.run for run in labelled_runs(store, "a")] == [1, 2]
     assert count_runs(store, "a") == RunCounts(2, 0, 5), "of the others the newest five"
-
-
-def test_read_learned_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
-    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
-    with store.transaction() as transaction:
-        replace_runs(transaction, "a", 2, b"learned")
-    assert read_learned(store, "a") == (2, b"learned") and read_learned(store, "b") is None
-    assert [run.known for run in labelled_runs(store, "a")] == [3, 4]
-    write(store, RunRow(5, (("m", "1", 0.1),), True))
-    assert [run.known for run in labelled_runs(store, "a")] == [3, 4, 5], "places go on"
 
 
 @pytest.mark.parametrize("risk", [-0.1, 1.1, float("nan")])
