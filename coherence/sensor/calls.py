@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coherence.core.readings import Failure, one_line
@@ -80,38 +81,21 @@ class PluginOutcome(NamedTuple):
     message: str = ""
 
 
+@dataclass(slots=True, eq=False)
 class PluginCall:
-    """One call of a plug-in and what came of it.
+    """One call of a plug-in and what came of it."""
 
-    Parameters
-    ----------
-    source : str
-        Name for :class:`~coherence.core.readings.Failure`.
-    function : callable
-        Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop.
-    breaker : Breaker
-        The plug-in's.
-    convert : callable, optional
-        Checks and converts the final value; may raise.
-    """
-
-    __slots__ = ("breaker", "convert", "error", "failure", "function", "pending", "source", "value")
-
-    def __init__(
-        self,
-        source: str,
-        function: Callable[[], Any],
-        breaker: Breaker,
-        convert: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.source = source
-        self.function = function
-        self.breaker = breaker
-        self.convert = convert
-        self.value: Any = None
-        self.pending = False
-        self.error: BaseException | None = None
-        self.failure: Failure | None = None
+    source: str
+    """Name for :class:`~coherence.core.readings.Failure`."""
+    function: Callable[[], Any]
+    """Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop."""
+    breaker: Breaker
+    convert: Callable[[Any], Any] | None = None
+    """Checks and converts the final value; may raise."""
+    value: Any = None
+    pending: bool = False
+    error: BaseException | None = None
+    failure: Failure | None = None
 
     def admit(self) -> None:
         """Skip the call if its plug-in is left out at this tick. Once a tick."""

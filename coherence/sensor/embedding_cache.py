@@ -21,7 +21,7 @@ from coherence.core.vectors import Half, to_half
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.sensor.calls import Breaker, PluginCall, failed
-from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
+from coherence.sensor.plugin_calls import drive_sync, make_calls
 
 MAX_TEXTS = 20_000
 """Vectors kept by default (0.9 KB each at 384 dimensions)."""
@@ -390,10 +390,6 @@ def embed_now(
                 found[text] = made
         else:
             call = PluginCall("embedder", partial(cache.make, [text], until, []), breaker)
-            drive_sync(run_stages(_alone(call, until)))
+            drive_sync(make_calls([call], until))
             cache.find([text], found)
     return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
-
-
-def _alone(call: PluginCall, until: float) -> Stages[None]:
-    yield Group([call], until)

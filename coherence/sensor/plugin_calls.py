@@ -11,84 +11,16 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from coherence.sensor.calls import PluginCall, discard
 
 R = TypeVar("R")
-
-
-MAX_IDLE = 4
-"""Idle worker threads kept for the next tick; further ones end."""
-
-
-class Work(Protocol):
-    """Job of a worker thread: the work, then, when the worker is free again, the signal that it is done."""
-
-    def work(self) -> bool:
-        """Do it; return whether the signal is still wanted."""
-        ...
-
-    def done(self) -> None:
-        """Signal."""
-        ...
-
-
-class _Worker(Thread):
-    def __init__(self) -> None:
-        super().__init__(name="coherence-worker", daemon=True)
-        self.queue: SimpleQueue[Work] = SimpleQueue()
-
-    def run(self) -> None:
-        while True:
-            job = self.queue.get()
-            wanted = True
-            try:
-                wanted = job.work()
-            finally:
-                # Free first, signal second: the waiter's next job then finds this thread instead of starting another.
-                stay = _release(self)
-                if wanted:
-                    job.done()
-            del job
-            if not stay:
-                return
-
-
-_idle: list[_Worker] = []
-_lock = Lock()
-
-
-def submit(job: Work) -> None:
-    """Run a job on an idle worker, or on a new one."""
-    with _lock:
-        worker = _idle.pop() if _idle else None
-    if worker is None:
-        worker = _Worker()
-        worker.start()
-    worker.queue.put(job)
-
-
-def _release(worker: _Worker) -> bool:
-    with _lock:
-        if len(_idle) >= MAX_IDLE:
-            return False
-        _idle.append(worker)
-        return True
-
-
-def _after_fork() -> None:
-    """Forget the parent's threads: they do not exist in a forked child."""
-    global _lock
-    _lock = Lock()
-    _idle.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Request(Protocol):
@@ -136,56 +68,27 @@ async def drive_async(steps: Steps[R]) -> R:
 class Gate:
     """Opens once; can be waited for by one thread or one coroutine."""
 
-    __slots__ = ("_lock", "_opened", "_wake")
-
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        self._opened = False
-        self._wake: Callable[[], object] | None = None
+        self._opened: Future[None] = Future()
 
     def open(self) -> None:
         """Let the waiter through."""
-        self._opened = True
-        self._lock.release()
-        wake = self._wake
-        if wake is not None:
-            wake()
+        self._opened.set_result(None)
 
     def block(self, seconds: float) -> bool:
         """Wait on the calling thread."""
-        if self._lock.acquire(timeout=max(seconds, 0.0)):
-            self._lock.release()
-            return True
-        return False
+        try:
+            self._opened.result(max(seconds, 0.0))
+        except FutureTimeoutError:
+            return False
+        return True
 
     async def pause(self, seconds: float) -> bool:
         """Wait on the running event loop."""
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-
-        def settle(came: bool) -> None:
-            if not future.done():
-                future.set_result(came)
-
-        def wake() -> None:
-            try:
-                loop.call_soon_threadsafe(settle, True)
-            except RuntimeError:
-                return  # the waiter's loop was closed: nobody waits any more
-
-        # Order matters: open() sets _opened before it reads _wake, so one of the two sides always sees the other.
-        self._wake = wake
-        if self._opened:
-            return True
-        timer = loop.call_later(max(seconds, 0.0), settle, False)
-        try:
-            return await future or self._opened
-        finally:
-            timer.cancel()
-            self._wake = None
+        done, _ = await asyncio.wait([asyncio.wrap_future(self._opened)], timeout=max(seconds, 0.0))
+        return bool(done)
 
 
 class WorkerTurn:
@@ -243,69 +146,92 @@ class Turnstile:
             self._inside.gate.open()
 
 
-IN_PLACE_STEP = 0.05
+MAX_IDLE = 4
+"""Idle worker threads kept for the next tick; further ones end."""
+
+BETWEEN_CALLS_S = 0.05
 """Seconds between two looks at a worker that is between calls."""
 
 
-class Group(NamedTuple):
-    """Calls to make one after the other, then awaitables they returned to await together, until a time (monotonic)."""
+class _Worker(Thread):
+    def __init__(self) -> None:
+        super().__init__(name="coherence-worker", daemon=True)
+        self.queue: SimpleQueue[_Batch] = SimpleQueue()
 
-    calls: Sequence[PluginCall]
-    until: float
-    in_place: bool = False
-    """Whether this is code on little data that has declared that it never blocks: it runs on the caller's thread."""
+    def run(self) -> None:
+        while True:
+            batch = self.queue.get()
+            finished = False
+            try:
+                finished = batch.work()
+            finally:
+                # Free first, signal second: the waiter's next batch then finds this thread, and starts no other.
+                stay = _release(self)
+                if finished:
+                    batch.gate.open()
+            del batch
+            if not stay:
+                return
 
 
-Stages: TypeAlias = Generator[Group, None, R]
-"""A generator that yields groups of calls, goes on when each has ended, and returns a result."""
+_idle: list[_Worker] = []
+_lock = Lock()
 
 
-class _Job(Generic[R]):
-    """The stages, run on a worker thread until they end, need the caller's thread, or a call overruns.
+def submit(batch: _Batch) -> None:
+    """Have calls made by an idle worker, or by a new one."""
+    with _lock:
+        worker = _idle.pop() if _idle else None
+    if worker is None:
+        worker = _Worker()
+        worker.start()
+    worker.queue.put(batch)
 
-    While a call runs the generator is suspended, so that another worker can go on with it. ``_began`` is set exactly
-    while a call runs; only then can the job be given up.
+
+def _release(worker: _Worker) -> bool:
+    with _lock:
+        if len(_idle) >= MAX_IDLE:
+            return False
+        _idle.append(worker)
+        return True
+
+
+def _after_fork() -> None:
+    """Forget the parent's threads: they do not exist in a forked child."""
+    global _lock
+    _lock = Lock()
+    _idle.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Batch:
+    """Calls that one worker makes one after the other, until they are made or one overruns.
+
+    ``_began`` is set exactly while a call runs; only then can the batch be given up.
     """
 
-    def __init__(self, stages: Stages[R], group: Group, at: int = 0) -> None:
-        self.group = group
-        self.pending: list[PluginCall] = []
-        self.ended: StopIteration | Exception | None = None
-        """How the stages ended, if they did."""
-        self._stages = stages
-        self._at = at
+    def __init__(self, calls: Sequence[PluginCall], until: float) -> None:
+        self._calls = calls
+        self._until = until
+        self._at = 0
         self._began: float | None = None
         self._context = contextvars.copy_context()
-        self._gate = Gate()
+        self.gate = Gate()
         self._lock = Lock()
-        self._finished = self._abandoned = False
+        self._abandoned = False
 
     def work(self) -> bool:
-        try:
-            while not self.group.in_place:
-                if not self._make_calls(self.group):
-                    return False
-                self.pending = [call for call in self.group.calls if call.pending]
-                if self.pending:
-                    break
-                self.group, self._at = _next_group(self._stages), 0
-        except Exception as end:  # StopIteration too: it carries the result
-            self.ended = end
-        with self._lock:
-            self._finished = True
-            return not self._abandoned
-
-    def _make_calls(self, group: Group) -> bool:
-        """Make the group's calls from the current one on; ``False`` if the job was abandoned meanwhile."""
-        for at in range(self._at, len(group.calls)):
-            call = group.calls[at]
+        """Make the calls; return whether anybody still waits for them."""
+        for at, call in enumerate(self._calls):
             with self._lock:
                 if self._abandoned:
                     return False
                 now = time.monotonic()
-                if call.failure is None and now >= group.until:
+                if now >= self._until:
                     call.skip("timeout", "no time was left at this tick")
-                if call.failure is not None:
                     continue
                 self._at, self._began = at, now
             outcome = self._context.run(call.attempt, call.function)
@@ -316,113 +242,85 @@ class _Job(Generic[R]):
                     return False
                 self._began = None
                 call.settle(outcome)
-        with self._lock:
-            return not self._abandoned
+        return not self._is_abandoned()
 
     def _is_abandoned(self) -> bool:
         return self._abandoned
 
-    def done(self) -> None:
-        self._gate.open()
-
     def left(self) -> float:
-        """Seconds the current call may still take: half of what is left for its group, the last call all of it."""
-        began, group = self._began, self.group
+        """Seconds the current call may still take: half of what is left for all, the last call all of it."""
+        began = self._began
         if began is None:
-            return IN_PLACE_STEP
-        left = max(group.until - began, 0.0)
-        limit = began + (left if self._at == len(group.calls) - 1 else left / 2)
+            return BETWEEN_CALLS_S
+        left = max(self._until - began, 0.0)
+        limit = began + (left if self._at == len(self._calls) - 1 else left / 2)
         return max(limit - time.monotonic(), 0.0)
 
-    def give_up(self) -> _Job[R] | None:
-        """If a call overran, abandon it and return the job that goes on after it."""
+    def give_up(self) -> Sequence[PluginCall] | None:
+        """If a call overran, abandon it and return the calls after it."""
         with self._lock:
-            if self._finished or self._began is None or self.left() > 0:
+            if self._began is None or self.left() > 0:
                 return None
             self._abandoned = True
-            self.group.calls[self._at].time_out(time.monotonic() - self._began, running=True)
-        return _Job(self._stages, self.group, self._at + 1)
+            self._calls[self._at].time_out(time.monotonic() - self._began, running=True)
+        return self._calls[self._at + 1 :]
 
     def abandon(self) -> None:
         """Let go without a verdict, because the caller went away."""
         with self._lock:
-            for call in self.group.calls:
+            self._abandoned = True
+            if self._began is not None:
+                self._calls[self._at].breaker.running = True
+
+
+def make_calls(calls: Sequence[PluginCall], until: float, *, in_place: bool = False) -> Steps[None]:
+    """Make calls one after the other, then await together what they returned, until a time (monotonic).
+
+    A call that takes more than half of the time that is left is abandoned on its thread; the next ones go on elsewhere.
+
+    Parameters
+    ----------
+    calls : sequence of PluginCall
+        Each has a value or a failure afterwards.
+    until : float
+        Time at which they are over.
+    in_place : bool
+        Whether this is code on little data that has declared that it never blocks: it runs on the caller's thread.
+    """
+    for call in calls:
+        call.admit()
+    left = [call for call in calls if call.failure is None]
+    if in_place:
+        for call in left:
+            call.settle(call.attempt(call.function))
+            if isinstance(call.error, KeyboardInterrupt):  # it was meant for the host
+                raise call.error
+        return
+    waiting: Sequence[PluginCall] | None = left
+    while waiting:
+        batch = _Batch(waiting, until)
+        waiting = None
+        try:
+            submit(batch)
+            while waiting is None and not (yield batch.gate, batch.left()):
+                waiting = batch.give_up()
+        except BaseException:
+            batch.abandon()
+            for call in left:
                 if call.pending:
                     discard(call.value)
-            if not self._finished:
-                self._abandoned = True
-                if self._began is not None:
-                    self.group.calls[self._at].breaker.running = True
+            raise
+    pending = [call for call in left if call.pending]
+    if pending:
+        from coherence.sensor.awaitables import Awaiting  # which loads asyncio
 
-    def block(self, seconds: float) -> bool:
-        return self._gate.block(seconds)
-
-    async def pause(self, seconds: float) -> bool:
-        return await self._gate.pause(seconds)
-
-
-def _next_group(stages: Stages[Any]) -> Group:
-    group = next(stages)
-    for call in group.calls:
-        call.admit()
-    return group
-
-
-def run_stages(stages: Stages[R]) -> Steps[R]:
-    """Run stages on a worker, and on the caller's thread or loop what belongs there; no call can hold them up.
-
-    A call that takes more than half of the time left to its group is abandoned on its thread; the next ones go on
-    elsewhere. Mostly this costs one change of threads.
-    """
-    try:
-        group = _next_group(stages)
-        while True:
-            if group.in_place:
-                for call in group.calls:
-                    if call.failure is None:
-                        call.settle(call.attempt(call.function))
-                group = _next_group(stages)
-                continue
-            job = yield from _run_on_worker(_Job(stages, group))
-            if job.ended is not None:
-                raise job.ended
-            group = job.group
-            if job.pending:
-                left = group.until - time.monotonic()
-                from coherence.sensor.awaitables import Awaiting  # which loads asyncio
-
-                yield Awaiting(job.pending), left
-                for call in job.pending:
-                    if call.pending:  # the kept loop itself was blocked
-                        call.time_out(left, running=False)
-                group = _next_group(stages)
-    except StopIteration as stop:
-        result: R = stop.value
-        return result
+        seconds = until - time.monotonic()
+        yield Awaiting(pending), seconds
+        for call in pending:
+            if call.pending:  # the kept loop itself was blocked
+                call.time_out(seconds, running=False)
 
 
 def run_calls(calls: Sequence[PluginCall], timeout_s: float) -> None:
     """Make calls one after the other, off the caller's thread, and wait so many seconds at most for all of them."""
-
-    def stages() -> Stages[None]:
-        yield Group(calls, time.monotonic() + timeout_s)
-
-    drive_sync(run_stages(stages()))
-
-
-def _run_on_worker(job: _Job[R]) -> Steps[_Job[R]]:
-    """Have a job done, in spite of calls that overrun; return the one that came to the end."""
-    while True:
-        submit(job)
-        try:
-            following = None
-            while not (yield job, job.left()):
-                following = job.give_up()
-                if following is not None:
-                    break
-        except BaseException:
-            job.abandon()
-            raise
-        if following is None:
-            return job
-        job = following
+    drive_sync(make_calls(calls, time.monotonic() + timeout_s))

@@ -19,7 +19,7 @@ from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import DEFAULT_WEIGHTS, BandEdges, Missing, check_thresholds, check_weights, is_number
 from coherence.sensor.light import Edges
-from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
+from coherence.sensor.plugin_calls import Steps, Turnstile, drive_async, drive_sync, make_calls
 from coherence.sensor.sensor_light import SensorLight
 from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows
@@ -192,7 +192,7 @@ class CoherenceSensor:
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """
-        return drive_sync(self._steps(tick, in_place=self._plan.in_place and self._on_reading is None))
+        return drive_sync(self._steps(tick, in_place=self._plan.in_place))
 
     def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
@@ -212,30 +212,28 @@ class CoherenceSensor:
                 return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
             if disabled():
                 return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
-            if in_place:
-                return self._store(self._lit(Measurement(self._plan, self._windows, seq, tick, deadline).in_place()))
-            return (yield from run_stages(self._stages(seq, tick, deadline)))
+            measurement = Measurement(self._plan, self._windows, seq, tick, deadline, in_place=in_place)
+            reading = yield from measurement.steps()
+            if self._light is not None:
+                reading = self._light.lit(reading, self._windows.fingerprint)
+            return (yield from self._shown(self._store(reading), deadline))
         except Exception as error:  # a fault of this package must not reach the host
             return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))
         finally:
             self._turnstile.leave(turn, time.monotonic())
 
-    def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
-        reading = self._lit((yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()))
-        self._store(reading)
+    def _shown(self, reading: Reading, deadline: float) -> Steps[Reading]:
+        """Show the callback a stored reading; return the reading, with what the callback failed at."""
         callback = self._on_reading
         if callback is None:
             return reading
         call = PluginCall("on_reading", lambda: callback(reading), self._callback_breaker)
-        yield Group([call], deadline)
+        yield from make_calls([call], deadline)
         if call.failure is None:
             return reading
         marked = msgspec.structs.replace(reading, errors=(*reading.errors, call.failure))
         self._ring.replace(reading, marked)
         return marked
-
-    def _lit(self, reading: Reading) -> Reading:
-        return reading if self._light is None else self._light.lit(reading, self._windows.fingerprint)
 
     def _store(self, reading: Reading) -> Reading:
         self._ring.add(reading.tick_seq, reading)

@@ -26,10 +26,10 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
-from coherence.sensor.calls import Breaker, PluginCall, failed, runs_in_place
+from coherence.sensor.calls import Breaker, PluginCall, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import BandEdges, Missing, band_of, score
-from coherence.sensor.plugin_calls import Group, Stages
+from coherence.sensor.plugin_calls import Steps, make_calls
 from coherence.sensor.windows import Windows
 
 MAX_TEXTS = 2_000_000
@@ -97,13 +97,9 @@ class Result(NamedTuple):
     """Result of one metric."""
 
     value: float | None
-    evidence: Evidence | None = None
-    reason: str = ""
+    evidence: Evidence | None
+    reason: str
     """Why there is no value, where the metric says so."""
-
-
-SILENT = Result(None)
-"""Of a metric that has no value and does not say why."""
 
 
 def compute_from(metric: Any, data: Given) -> Any:
@@ -115,40 +111,12 @@ def compute_from(metric: Any, data: Given) -> Any:
     return metric.compute(data[0])
 
 
-def explain_from(metric: MetricFn | ScalarMetricFn, data: Given) -> Evidence | None:
-    """Return what a metric whose value is known points at, ``None`` if nothing."""
-    explain = getattr(metric, "explain", None)
-    found = explain(*data or ()) if callable(explain) else None
+def explain_from(metric: MetricFn | ScalarMetricFn, value: float, data: Given) -> Evidence | None:
+    """Return what a metric points at for its value, ``None`` if nothing."""
+    if value < getattr(metric, "told_from", 0.0):
+        return None
+    found = metric.explain(*data or ())  # type: ignore[union-attr]  # it is optional
     return None if found is None else as_evidence(found)
-
-
-def unexplained(failure: Failure) -> Failure:
-    """Return the failure of an explanation, as a reading shows it: the value stands."""
-    return Failure(failure.source, failure.kind, f"explain failed: {failure.message}")
-
-
-def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
-    """Ask a metric on the calling thread; a failure is reported, and costs the value or the evidence only."""
-    try:
-        found = metric.compute() if data is None else compute_from(metric, data)  # type: ignore[call-arg]
-        value = found if found is None else as_value(found)
-    except UnknownSourceError as error:
-        return Result(None, reason=str(error))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit of a plug-in must not reach the host either
-        errors.append(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message))
-        return Result(None, reason=f"failed: {type(error).__name__}")
-    if value is None:
-        return SILENT
-    try:
-        told = value >= getattr(metric, "told_from", 0.0)
-        return Result(value, explain_from(metric, data) if told else None)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        errors.append(unexplained(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message)))
-        return Result(value)
 
 
 GETTERS: Mapping[Kind, str] = {
@@ -160,6 +128,20 @@ GETTERS: Mapping[Kind, str] = {
 
 LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which plug-ins that may run in place do so."""
+
+
+class AskedMetric(NamedTuple):
+    """One metric of a sensor."""
+
+    metric: MetricFn | ScalarMetricFn
+    name: str
+    takes_input: bool
+    breaker: Breaker
+    explain_breaker: Breaker | None
+    """``None`` = it explains nothing."""
+    places: tuple[int, ...] | None
+    """What it stands still with: the sources of a metric that depends on them alone, as places in ``KINDS``; nothing
+    for one that changes with what the provider was told too; ``None`` = it is asked at every tick."""
 
 
 class MeasurePlan:
@@ -195,11 +177,16 @@ class MeasurePlan:
         steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)
         places = {name: tuple(map(KINDS.index, kinds)) for name, kinds in pure.items()} | dict.fromkeys(steady, ())
         self.asked = tuple(
-            (metric, metric.name, at < len(metrics), places.get(metric.name)) for at, metric in enumerate(together)
+            AskedMetric(
+                metric,
+                metric.name,
+                at < len(metrics),
+                Breaker(),
+                Breaker() if callable(getattr(metric, "explain", None)) else None,
+                places.get(metric.name),
+            )
+            for at, metric in enumerate(together)
         )
-        """Each metric with its name, whether it takes an input, and what it stands still with: the sources of one that
-        depends on them alone (places in ``KINDS``), nothing of one that changes with what the provider was told too,
-        ``None`` of any other."""
         self.sources = frozenset(filter(None, places.values()))
         """Sources of the metrics that depend on sources alone, as places in ``KINDS``."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
@@ -213,10 +200,6 @@ class MeasurePlan:
         }
         self.reasoned = {scalar.name: scalar for scalar in scalars if runs_in_place(scalar, "why_unknown")}
         self.source_breakers = {kind: Breaker() for kind in self.getters}
-        self.metric_breakers = {name: Breaker() for name in self.names}
-        self.explain_breakers = {
-            metric.name: Breaker() for metric in together if callable(getattr(metric, "explain", None))
-        }
         self.embedder_breaker = Breaker()
         self.prepare_breaker = Breaker()
 
@@ -254,13 +237,32 @@ class MeasurePlan:
 
 
 class Measurement:
-    """The steps of one tick, and what they have found so far."""
+    """The steps of one tick, and what they have found so far.
 
-    def __init__(self, plan: MeasurePlan, windows: Windows, seq: int, tick: Tick, deadline: float) -> None:
+    Parameters
+    ----------
+    plan : MeasurePlan
+        What is measured.
+    windows : Windows
+        Texts of the tick before.
+    seq : int
+        The tick's number.
+    tick : Tick
+        What was asked for.
+    deadline : float
+        When it must be over (monotonic).
+    in_place : bool
+        Whether all parts run on the caller's thread, because all have declared that they are quick.
+    """
+
+    def __init__(
+        self, plan: MeasurePlan, windows: Windows, seq: int, tick: Tick, deadline: float, *, in_place: bool
+    ) -> None:
         self.plan = plan
         self.windows = windows
         self.tick = Tick(seq, tick.ts if tick.ts is not None else time.time(), tick.reason)
         self.deadline = deadline
+        self.in_place = in_place
         self.absent: dict[str, str] = {}
         """Source -> why its texts or vectors are not known at this tick."""
         self.errors: list[Failure] = []
@@ -270,60 +272,18 @@ class Measurement:
         self.wanted: list[str] = []
         self.fingerprint = ""
 
-    def stages(self) -> Stages[Reading]:
+    def steps(self) -> Steps[Reading]:
         """Read, embed, measure."""
         lists = yield from self._read()
-        yield from self._embed(lists)
+        if self.plan.metrics:
+            yield from self._embed(lists)
         return (yield from self._run_metrics(lists))
-
-    def in_place(self) -> Reading:
-        """Do the same on the calling thread: all parts are our own."""
-        plan, windows = self.plan, self.windows
-        lists: dict[Kind, list[str]] = {
-            kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
-        }
-        if plan.metrics:
-            self._look_up(lists)
-            if self.wanted:
-                plan.cache.make(self.wanted, self._until(0.9), self.errors)
-        return self._finish(lists)
-
-    def _finish(self, lists: Mapping[Kind, list[str]]) -> Reading:
-        """Run metrics that are all our own, without the machinery against strangers' code."""
-        plan, windows = self.plan, self.windows
-        data = [self._prepare(lists)] if plan.metrics else []
-        kept, results = windows.results, {}
-        versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
-        told = (plan, getattr(plan.provider, "told", None), *versions)
-        seen_of: dict[tuple[int, ...], tuple[Any, ...]] = {
-            places: (plan, *map(versions.__getitem__, places)) for places in plan.sources
-        }
-        values: dict[str, float | None] = {}
-        evidence: dict[str, Evidence] = {}
-        unknown: dict[str, str] = {}
-        for metric, name, takes, places in plan.asked:
-            seen = None if places is None else seen_of[places] if places else told
-            known = kept.get(name) if seen is not None else None
-            if known is not None and known[0] == seen:
-                results[name] = known
-                value, shown, reason = known[1]
-            else:
-                value, shown, reason = found = tried(metric, data if takes else None, self.errors)
-                if seen is not None:
-                    results[name] = seen, found
-            values[name] = value
-            if shown is not None:
-                evidence[name] = shown
-            if value is None:
-                unknown[name] = reason or self._why_none(name, lists)
-        windows.results = results
-        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _until(self, share: float) -> float:
         now = time.monotonic()
         return now + (self.deadline - now) * share
 
-    def _read(self) -> Stages[dict[Kind, list[str]]]:
+    def _read(self) -> Steps[dict[Kind, list[str]]]:
         calls: dict[Kind, PluginCall] = {
             kind: PluginCall(
                 f"provider.{GETTERS[kind]}",
@@ -333,7 +293,8 @@ class Measurement:
             )
             for kind, getter in self.plan.getters.items()
         }
-        yield Group(list(calls.values()), self._until(0.8), in_place=self.plan.state_in_place)
+        in_place = self.in_place or self.plan.state_in_place
+        yield from make_calls(list(calls.values()), self._until(0.8), in_place=in_place)
         lists: dict[Kind, list[str]] = {}
         for kind, call in calls.items():
             if call.failure is None:
@@ -343,11 +304,12 @@ class Measurement:
                 self.absent[kind] = f"{GETTERS[kind]} failed: {call.failure.kind}"
         return lists
 
-    def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[None]:
+    def _embed(self, lists: Mapping[Kind, list[str]]) -> Steps[None]:
         plan = self.plan
         look_up = PluginCall("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
         rows = sum(map(len, lists.values()))
-        yield Group([look_up], self._until(0.9), in_place=plan.embedder_in_place and rows <= LIGHT_ROWS)
+        quick = self.in_place or (plan.embedder_in_place and rows <= LIGHT_ROWS)
+        yield from make_calls([look_up], self._until(0.9), in_place=quick)
         if look_up.failure is not None:
             self.errors.append(look_up.failure)
             self.absent |= dict.fromkeys(lists, f"the embedder failed: {look_up.failure.kind}")
@@ -357,7 +319,7 @@ class Measurement:
         until = self._until(0.9)
         make = PluginCall("embedder", lambda: plan.cache.make(self.wanted, until, report), plan.embedder_breaker)
         # Pacing inside make() ends in time; only a single text that hangs is cut off, a little later.
-        yield Group([make], self._until(0.95))
+        yield from make_calls([make], self._until(0.95), in_place=self.in_place)
         self.errors += report
         if make.failure is not None:
             self.errors.append(make.failure)
@@ -401,55 +363,75 @@ class Measurement:
         fields |= {f"{kind}_texts": window.texts for kind, window in known.items()}
         return MetricInput(**fields, tick=self.tick, tables=self.windows.view(), absent=self.absent)
 
-    def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Stages[Reading]:
-        plan = self.plan
-        light = plan.metrics_in_place and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
-        if light and plan.state_in_place:
-            return self._finish(lists)
+    def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Steps[Reading]:
+        plan, kept = self.plan, self.windows.results
+        small = len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
+        in_place = self.in_place or (plan.metrics_in_place and small)
         data: list[MetricInput] = []
-        prepare = PluginCall("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
+        if plan.metrics:
+            prepare = PluginCall("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
+            yield from make_calls([prepare], self._until(0.9), in_place=in_place)
+            if prepare.failure is not None:
+                self.errors.append(prepare.failure)
+        states = self._states()
         calls: dict[str, PluginCall] = {}
-        functions: list[Callable[[], Any]] = [partial(compute_from, metric, data) for metric in plan.metrics]
-        functions += [partial(compute_from, scalar, None) for scalar in plan.scalars]
-        for name, function in zip(plan.names, functions, strict=True):
-            calls[name] = PluginCall(f"metric {name}", function, plan.metric_breakers[name], as_value)
-        first = [prepare] if plan.metrics else []
-        yield Group([*first, *calls.values()], self._until(0.9), in_place=light)
-        if prepare.failure is not None:
-            self.errors.append(prepare.failure)
-        values: dict[str, float | None] = {}
+        for metric, name, takes_input, breaker, _, places in plan.asked:
+            if places is None or name not in kept or kept[name][0] != states[places]:
+                compute = partial(compute_from, metric, data if takes_input else None)
+                calls[name] = PluginCall(f"metric {name}", compute, breaker, as_value)
+        yield from make_calls(list(calls.values()), self._until(0.9), in_place=in_place)
+        explained = yield from self._explain(calls, data, in_place=in_place)
+        results: dict[str, tuple[object, Result]] = {}
         unknown: dict[str, str] = {}
-        for name, call in calls.items():
-            values[name] = None
-            if call.failure is not None and isinstance(call.error, UnknownSourceError):
-                unknown[name] = call.failure.message
-            elif call.failure is not None:
-                unknown[name] = f"failed: {call.failure.kind}"
-                self.errors.append(call.failure)
-            elif call.value is None:
-                unknown[name] = self._why_none(name, lists)
+        for asked in plan.asked:
+            name, call = asked.name, calls.get(asked.name)
+            if call is None:
+                results[name] = kept[name]
             else:
-                values[name] = call.value
-        evidence = yield from self._explain(values, data, light=light)
-        ts = self.tick.ts if self.tick.ts is not None else 0.0
-        return plan.reading(self.tick.seq or 0, ts, values, unknown, evidence, self.errors)
+                results[name] = (
+                    None if asked.places is None or call.failure is not None else states[asked.places],
+                    Result(call.value, explained.get(name), self._reason(call)),
+                )
+            if results[name][1].value is None:
+                unknown[name] = results[name][1].reason or self._why_none(name, lists)
+        self.windows.results = results
+        values = {name: result.value for name, (_, result) in results.items()}
+        evidence = {name: result.evidence for name, (_, result) in results.items() if result.evidence is not None}
+        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
+
+    def _states(self) -> dict[tuple[int, ...], object]:
+        """Return sources, as places in ``KINDS`` -> state of their texts at this tick; () = of all that is known."""
+        plan, windows = self.plan, self.windows
+        versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
+        states: dict[tuple[int, ...], object] = {
+            places: (plan, *map(versions.__getitem__, places)) for places in plan.sources
+        }
+        return states | {(): (plan, getattr(plan.provider, "told", None), *versions)}
+
+    def _reason(self, call: PluginCall) -> str:
+        """Return why a call gave no value, where it says so; note it among the errors if it failed."""
+        if call.failure is None:
+            return ""
+        if isinstance(call.error, UnknownSourceError):
+            return call.failure.message
+        self.errors.append(call.failure)
+        return f"failed: {call.failure.kind}"
 
     def _explain(
-        self, values: Mapping[str, float | None], data: Sequence[MetricInput], *, light: bool
-    ) -> Stages[dict[str, Evidence]]:
+        self, computed: Mapping[str, PluginCall], data: Sequence[MetricInput], *, in_place: bool
+    ) -> Steps[dict[str, Evidence]]:
         """Ask the metrics with a value for its evidence: an explanation that fails or hangs costs no value."""
-        plan = self.plan
-        asked: list[tuple[MetricFn | ScalarMetricFn, Given]] = [(metric, data) for metric in plan.metrics]
-        asked += [(scalar, None) for scalar in plan.scalars]
         calls: dict[str, PluginCall] = {}
-        for metric, given in asked:
-            name = metric.name
-            if name in plan.explain_breakers and values[name] is not None:
-                ask = partial(explain_from, metric, given)
-                calls[name] = PluginCall(f"metric {name}", ask, plan.explain_breakers[name])
-        if calls:
-            yield Group(list(calls.values()), self._until(0.9), in_place=light)
-        self.errors += [unexplained(call.failure) for call in calls.values() if call.failure is not None]
+        for asked in self.plan.asked:
+            value = computed[asked.name].value if asked.name in computed else None
+            if asked.explain_breaker is not None and value is not None:
+                ask = partial(explain_from, asked.metric, value, data if asked.takes_input else None)
+                calls[asked.name] = PluginCall(f"metric {asked.name}", ask, asked.explain_breaker)
+        yield from make_calls(list(calls.values()), self._until(0.9), in_place=in_place)
+        for call in calls.values():
+            if call.failure is not None:
+                failure = call.failure
+                self.errors.append(Failure(failure.source, failure.kind, f"explain failed: {failure.message}"))
         return {name: call.value for name, call in calls.items() if call.value is not None}
 
     def _why_none(self, name: str, lists: Mapping[Kind, list[str]]) -> str:
