@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from coherence.core.errors import UnknownSourceError
 from coherence.core.readings import KINDS, Kind
-from coherence.core.vectors import Half, Matrix, cosine_table, dots, to_unit
-
-Index: TypeAlias = slice | npt.NDArray[np.intp]
-Carry: TypeAlias = tuple[Index, Index, npt.NDArray[np.intp]]
-"""Positions now and before of what stayed, and positions of what is new."""
-
+from coherence.core.vectors import Half, Matrix, cosine_table, to_unit
 
 FEW = 64
 """Cosines that are sooner computed again than carried over."""
@@ -38,54 +32,28 @@ class Window:
         self.texts: tuple[str, ...] = ()
         self.matrix: Matrix = np.empty((0, 0), np.float32)
         self.version = 0
-        self.carry: Carry | None = None
+        self.rows: dict[str, int] = {}
+        """Text with a usable vector -> its row."""
         self.bad: dict[str, str] = {}
-        """Texts without a usable vector, and why."""
-        self._rows: dict[str, int] = {}
+        """Text without one -> why."""
 
     def unseen(self, raw: Sequence[str]) -> list[str]:
-        """Return the texts that are not in the window now."""
-        return [text for text in raw if text not in self._rows or text in self.bad]
+        """Return the texts that have no vector in the window now."""
+        return [text for text in raw if text not in self.rows]
 
     def update(self, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Hold these texts; those without a vector are left out, or kept as zero rows."""
-        if self._slide(raw, vectors):
-            return
         bad = {text: reason for text in raw if type(reason := vectors.get(text)) is str}
         texts = tuple(raw) if keep_bad else tuple(text for text in raw if text not in bad)
-        # a row that was zero for want of a vector may have one by now
-        before = [-1 if text in self.bad else self._rows.get(text, -1) for text in texts]
-        new = [i for i, row in enumerate(before) if row < 0]
-        stayed = [i for i, row in enumerate(before) if row >= 0]
-        made: dict[int, Half] = {i: vector for i in new if not isinstance(vector := vectors[texts[i]], str)}
+        rows = {text: at for at, text in enumerate(texts) if text not in bad}
+        made = {text: to_unit(vectors[text]) for text in rows if text not in self.rows}  # type: ignore[arg-type]  # none is bad
         width = self.matrix.shape[1] or next((vector.size for vector in made.values()), 0)
         matrix = np.zeros((len(texts), width), np.float32)
-        now, then = _compact(stayed), _compact([before[i] for i in stayed])
-        if stayed and self.matrix.size:
-            matrix[now] = self.matrix[then]
-        for i, vector in made.items():
-            matrix[i] = to_unit(vector)
-        self.raw, self.texts, self.matrix, self.bad = list(raw), texts, read_only(matrix), bad
-        self._rows = {text: i for i, text in enumerate(texts)}
+        for at, text in enumerate(texts):
+            if text in rows:
+                matrix[at] = made[text] if text in made else self.matrix[self.rows[text]]
+        self.raw, self.texts, self.matrix, self.rows, self.bad = list(raw), texts, read_only(matrix), rows, bad
         self.version += 1
-        self.carry = (now, then, np.array(new, np.intp))
-
-    def _slide(self, raw: list[str], vectors: Mapping[str, Half | str]) -> bool:
-        """Do it at once in the common case: one new text at the end, and at most the oldest has left."""
-        n, kept = len(self.texts), len(raw) - 1
-        if not n or kept not in (n, n - 1) or self.bad or len(self._rows) != n or len(self.raw) != n:
-            return False
-        vector = vectors.get(raw[-1])
-        if vector is None or isinstance(vector, str) or raw[-1] in self._rows or raw[:-1] != self.raw[n - kept :]:
-            return False
-        matrix = np.empty((kept + 1, self.matrix.shape[1]), np.float32)
-        matrix[:kept] = self.matrix[n - kept :]
-        matrix[kept] = to_unit(vector)
-        self.raw, self.texts, self.matrix = list(raw), tuple(raw), read_only(matrix)
-        self._rows = dict(zip(raw, range(kept + 1), strict=True))
-        self.version += 1
-        self.carry = (slice(0, kept), slice(n - kept, n), np.array([kept], np.intp))
-        return True
 
 
 def read_only(matrix: Matrix) -> Matrix:
@@ -94,14 +62,13 @@ def read_only(matrix: Matrix) -> Matrix:
     return matrix.view()
 
 
-def _compact(positions: list[int]) -> Index:
-    """Return a slice where the positions are one run, which copies ten times faster."""
-    if not positions:
-        return slice(0, 0)
-    first, last = positions[0], positions[-1]
-    if last - first == len(positions) - 1 and positions == list(range(first, last + 1)):
-        return slice(first, last + 1)
-    return np.array(positions, np.intp)
+class _Table(NamedTuple):
+    """Cosines of two sources at one state of both."""
+
+    versions: tuple[int, int]
+    rows: Mapping[str, int]
+    columns: Mapping[str, int]
+    cosines: Matrix
 
 
 class Windows:
@@ -109,7 +76,7 @@ class Windows:
 
     def __init__(self) -> None:
         self._windows: dict[Kind, Window] = {kind: Window() for kind in KINDS}
-        self._tables: dict[tuple[Kind, Kind], tuple[int, int, Matrix]] = {}
+        self._tables: dict[tuple[Kind, Kind], _Table] = {}
         self.results: dict[str, Any] = {}
         """What came of the metrics that look at nothing but windows, at the newest tick measured in place."""
         self._fingerprint = ""
@@ -158,54 +125,27 @@ class Windows:
         """Return the cosine table of two sources at their present state, read-only."""
         left, right = self._windows[rows], self._windows[columns]
         kept = self._tables.get((rows, columns))
-        if kept is not None and kept[0] == left.version and kept[1] == right.version:
-            return kept[2]
+        versions = (left.version, right.version)
+        if kept is not None and kept.versions == versions:
+            return kept.cosines
         if KINDS.index(rows) > KINDS.index(columns):
             return self.cosines(columns, rows).T
-        table = read_only(_renew(left, right, kept))
-        self._tables[rows, columns] = (left.version, right.version, table)
+        table = read_only(_table(left, right, kept))
+        self._tables[rows, columns] = _Table(versions, left.rows, right.rows, table)
         return table
 
 
-def _renew(left: Window, right: Window, kept: tuple[int, int, Matrix] | None) -> Matrix:
-    """Bring a table up to date, or make it anew if it is older than one change of a window."""
-    if len(left.texts) * len(right.texts) <= FEW:
+def _table(left: Window, right: Window, kept: _Table | None) -> Matrix:
+    """Return the cosines of two windows; those of two texts that were there before are carried over."""
+    if kept is None or len(left.texts) * len(right.texts) <= FEW:
         return cosine_table(left.matrix, right.matrix)
-    rows = _since(left, kept[0]) if kept is not None else None
-    columns = _since(right, kept[1]) if kept is not None else None
-    if kept is None or rows is None or columns is None:
-        return cosine_table(left.matrix, right.matrix)
-    (row_now, row_then, new_rows), (column_now, column_then, new_columns) = rows, columns
-    table = np.empty((len(left.texts), len(right.texts)), np.float32)
-    rows_in_one_run = isinstance(row_now, slice) and isinstance(row_then, slice)
-    one_new = not new_rows.size and new_columns.size == 1
-    if one_new and rows_in_one_run and left.matrix.size and right.matrix.size:
-        # the common case: one new message, the goals as before
-        table[row_now, column_now] = kept[2][row_then, column_then]
-        newest = int(new_columns[0])
-        table[:, newest] = dots(left.matrix, right.matrix[newest])
-        return table
-    if rows_in_one_run or (isinstance(column_now, slice) and isinstance(column_then, slice)):
-        table[row_now, column_now] = kept[2][row_then, column_then]
-    else:
-        table[np.ix_(_listed(row_now), _listed(column_now))] = kept[2][np.ix_(_listed(row_then), _listed(column_then))]
-    if left is right:
-        for i in new_rows:
-            table[i] = table[:, i] = dots(left.matrix, left.matrix[i])
-        return table
-    if new_columns.size:
-        table[:, new_columns] = cosine_table(left.matrix, right.matrix[new_columns])
-    if new_rows.size:
-        table[new_rows] = cosine_table(left.matrix[new_rows], right.matrix)
+    rows, columns = (
+        np.array([before.get(text, -1) if text in window.rows else -1 for text in window.texts], np.intp)
+        for window, before in ((left, kept.rows), (right, kept.columns))
+    )
+    table = np.empty((len(rows), len(columns)), np.float32)
+    stayed = np.ix_(rows >= 0, columns >= 0)
+    table[stayed] = kept.cosines[np.ix_(rows[rows >= 0], columns[columns >= 0])]
+    table[rows < 0] = cosine_table(left.matrix[rows < 0], right.matrix)
+    table[:, columns < 0] = cosine_table(left.matrix, right.matrix[columns < 0])
     return table
-
-
-def _since(window: Window, version: int) -> Carry | None:
-    if window.version == version:
-        everything = slice(0, len(window.texts))
-        return everything, everything, np.empty(0, np.intp)
-    return window.carry if window.version == version + 1 else None
-
-
-def _listed(index: Index) -> npt.NDArray[np.intp]:
-    return np.arange(index.start, index.stop) if isinstance(index, slice) else index
