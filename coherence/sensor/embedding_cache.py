@@ -187,25 +187,6 @@ class EmbeddingCache:
             self.unclaim(run.claims)
         report += run.report()
 
-    def make_one(self, text: str, until: float) -> Half | str | None:
-        """Embed one text until a time (monotonic), with an embedder that is not ``async``, one text at a time.
-
-        Returns what is known of it then: its vector, why it has none, or ``None`` if the embedder failed or was late.
-        """
-        key = (self.fingerprint, _digest(text))
-        if self.claim([key]):
-            try:
-                if time.monotonic() <= until:
-                    return self.keep(key, self.embedder.embed(text))
-            except Exception as error:
-                self.note_failure([key], failed(error).message)
-            finally:
-                self.unclaim([key])
-        else:  # another thread has made it, or is making it
-            self.make([text], until, [])
-        with self._lock:
-            return self._kept.get(key)
-
     def claim(self, keys: Sequence[Key]) -> list[Key]:
         """Reserve those of the keys that nobody has made or is making; return them."""
         with self._lock:
@@ -384,12 +365,7 @@ def embed_now(
     breaker = Breaker() if breaker is None else breaker
     for text in cache.find(texts, found):
         until = time.monotonic() + timeout_s
-        if type(cache.embedder) in OWN:
-            made = cache.make_one(text, until)
-            if made is not None:
-                found[text] = made
-        else:
-            call = PluginCall("embedder", partial(cache.make, [text], until, []), breaker)
-            drive_sync(make_calls([call], until))
-            cache.find([text], found)
+        call = PluginCall("embedder", partial(cache.make, [text], until, []), breaker)
+        drive_sync(make_calls([call], until, in_place=type(cache.embedder) in OWN))
+        cache.find([text], found)
     return {text: vector for text, vector in found.items() if not isinstance(vector, str)}

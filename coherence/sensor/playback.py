@@ -42,13 +42,27 @@ class Shown:
 
     reading: Reading | None = None
 
-    def value(self, name: str) -> float | None:
-        """Return a metric's recorded value, or raise with the reason why it had none."""
-        if self.reading is None:
-            return None
-        if name in self.reading.unknown:
-            raise UnknownSourceError(self.reading.unknown[name])
-        return self.reading.metrics.get(name)
+
+@dataclass(frozen=True)
+class RecordedScalar:
+    """A metric without an input, as recorded."""
+
+    in_place = True
+
+    name: str
+    inverted: bool
+    shown: Shown = field(repr=False)
+
+    def compute(self) -> float | None:
+        """Return the recorded value, or raise with the reason why it had none."""
+        reading = self.shown.reading
+        if reading is not None and self.name in reading.unknown:
+            raise UnknownSourceError(reading.unknown[self.name])
+        return None if reading is None else reading.metrics.get(self.name)
+
+    def explain(self) -> Evidence | None:
+        """Return the recorded evidence."""
+        return self.shown.reading.evidence.get(self.name) if self.shown.reading is not None else None
 
 
 @dataclass(frozen=True)
@@ -62,28 +76,9 @@ class RecordedMetric:
     shown: Shown = field(repr=False)
 
     def compute(self, data: MetricInput) -> float | None:
-        """Return the recorded value."""
-        return self.shown.value(self.name)
+        """Return the recorded value, or raise with the reason why it had none."""
+        return RecordedScalar(self.name, self.inverted, self.shown).compute()
 
     def explain(self, data: MetricInput) -> Evidence | None:
         """Return the recorded evidence."""
-        return self.shown.reading.evidence.get(self.name) if self.shown.reading is not None else None
-
-
-@dataclass(frozen=True)
-class RecordedScalar:
-    """A metric without an input, as recorded."""
-
-    in_place = True
-
-    name: str
-    inverted: bool
-    shown: Shown = field(repr=False)
-
-    def compute(self) -> float | None:
-        """Return the recorded value."""
-        return self.shown.value(self.name)
-
-    def explain(self) -> Evidence | None:
-        """Return the recorded evidence."""
-        return self.shown.reading.evidence.get(self.name) if self.shown.reading is not None else None
+        return RecordedScalar(self.name, self.inverted, self.shown).explain()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.baseline.conformal import (
-    clopper_pearson,
     conformal_threshold,
     draw_coin,
     least_runs,
@@ -89,14 +86,3 @@ def test_draw_coin_coins_are_spread_evenly_and_tell_names_apart() -> None:
     counts, _ = np.histogram(coins, 10, (0, 1))
     assert ((coins > 0) & (coins < 1)).all() and counts.min() > 300 and counts.max() < 500
     assert draw_coin("a", "\ud800") == draw_coin("a", "\ud800") != draw_coin("a\ud800", "")
-
-
-def test_clopper_pearson_the_interval_is_clopper_pearsons() -> None:
-    """0 of n: the upper end is 1 - 0.025^(1/n). k of n: the tail beyond each end is 2.5 %."""
-    assert clopper_pearson(0, 20) == pytest.approx((0.0, 1 - 0.025 ** (1 / 20)))
-    assert clopper_pearson(20, 20) == pytest.approx((0.025 ** (1 / 20), 1.0))
-    low, high = clopper_pearson(3, 40)
-    upper = sum(comb(40, k) * low**k * (1 - low) ** (40 - k) for k in range(3, 41))
-    lower = sum(comb(40, k) * high**k * (1 - high) ** (40 - k) for k in range(4))
-    assert upper == pytest.approx(0.025) and lower == pytest.approx(0.025)
-    assert clopper_pearson(0, 0) == (0.0, 1.0)
