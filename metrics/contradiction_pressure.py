@@ -82,7 +82,6 @@ class ContradictionPressure:
     name = "contradiction_pressure"
     inverted = True
     in_place = True
-    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def __post_init__(self) -> None:

@@ -38,7 +38,6 @@ class CourseMetric(ABC):
     state: AgentState
     inverted = True
     in_place = True
-    steady = True
     told_from = MIN_TOLD
     detector: ClassVar[str]
     """Name of the detector in the agent's state."""

@@ -63,7 +63,6 @@ class RecentErrorRate:
     name = "error_rate"
     inverted = True
     in_place = True
-    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:

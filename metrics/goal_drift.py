@@ -65,7 +65,6 @@ class GoalDrift:
     name = "goal_drift"
     inverted = True
     in_place = True
-    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -56,7 +56,6 @@ class MemoryRetention:
     name = "memory_retention"
     inverted = False
     in_place = True
-    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "memories")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -44,7 +44,6 @@ class OutcomeRisk:
     name = "outcome_risk"
     inverted = True
     in_place = True
-    steady = True
     why_unknown = NO_BETTER
 
     def compute(self) -> float | None:

@@ -57,7 +57,6 @@ class SemanticDiffusion:
     name = "semantic_diffusion"
     inverted = True
     in_place = True
-    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:

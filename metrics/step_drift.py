@@ -35,7 +35,6 @@ class StepDrift:
     name = "step_drift"
     inverted = True
     in_place = True
-    steady = True
     told_from = MIN_TOLD
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 

@@ -47,7 +47,6 @@ class UnsupportedAssumption:
     name = "unsupported_assumption"
     inverted = True
     in_place = True
-    steady = True
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:

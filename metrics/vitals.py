@@ -75,7 +75,6 @@ class Drift:
     name = "drift"
     inverted = True
     in_place = True
-    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
@@ -125,7 +124,6 @@ class GoalCoherence:
     name = "goal_coherence"
     inverted = False
     in_place = True
-    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
@@ -161,7 +159,6 @@ class Repetition:
     name = "repetition"
     inverted = True
     in_place = True
-    steady = True
     why_unknown = "fewer than two results or messages"
 
     def compute(self) -> float | None:
@@ -220,7 +217,6 @@ class Uncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
-    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:
@@ -278,7 +274,6 @@ class WordedUncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
-    steady = True
     why_unknown = "no message or result yet"
 
     def compute(self) -> float | None:

@@ -74,8 +74,7 @@ class MetricFn(Protocol):
     that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called with the same
     input once the value is known. It has its own time: one that fails or hangs costs the explanation only.
     ``in_place = True`` promises that its methods are quick and never block: then they run on the caller's thread, which
-    saves a change of threads a tick. ``pure = True`` promises that the value depends on the sources in ``reads`` alone:
-    then it is asked again only when one of them has changed.
+    saves a change of threads a tick.
     """
 
     @property
@@ -100,8 +99,6 @@ class ScalarMetricFn(Protocol):
     Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
     ``in_place = True`` is as for :class:`MetricFn`. ``why_unknown`` (str) says why there is no value.
     ``told_from`` says below which value there is nothing to explain. It holds for a :class:`MetricFn`, too.
-    ``steady = True`` promises that of an agent's events neither what a model call used nor a tick moves the value, nor
-    anything from outside: then a monitor asks it again only after another event. It holds for a :class:`MetricFn`, too.
     ``compute_since(seq)`` returns the value over what happened from an event on, for a metric that looks back over the
     run before.
     """

@@ -93,15 +93,6 @@ Given: TypeAlias = Sequence[MetricInput] | None
 """A metric's input, none if it could not be prepared; ``None`` for a metric that takes no input."""
 
 
-class Result(NamedTuple):
-    """Result of one metric."""
-
-    value: float | None
-    evidence: Evidence | None
-    reason: str
-    """Why there is no value, where the metric says so."""
-
-
 def compute_from(metric: Any, data: Given) -> Any:
     """Return what a metric gives for its input; a value that must be awaited too."""
     if data is None:
@@ -139,9 +130,6 @@ class AskedMetric(NamedTuple):
     breaker: Breaker
     explain_breaker: Breaker | None
     """``None`` = it explains nothing."""
-    places: tuple[int, ...] | None
-    """What it stands still with: the sources of a metric that depends on them alone, as places in ``KINDS``; nothing
-    for one that changes with what the provider was told too; ``None`` = it is asked at every tick."""
 
 
 class MeasurePlan:
@@ -172,10 +160,6 @@ class MeasurePlan:
         self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
         self.in_place = self.state_in_place and self.embedder_in_place and self.metrics_in_place
         """Whether everything may run on the caller's thread."""
-        pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
-        told = isinstance(getattr(provider, "told", None), int)
-        steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)
-        places = {name: tuple(map(KINDS.index, kinds)) for name, kinds in pure.items()} | dict.fromkeys(steady, ())
         self.asked = tuple(
             AskedMetric(
                 metric,
@@ -183,12 +167,9 @@ class MeasurePlan:
                 at < len(metrics),
                 Breaker(),
                 Breaker() if callable(getattr(metric, "explain", None)) else None,
-                places.get(metric.name),
             )
             for at, metric in enumerate(together)
         )
-        self.sources = frozenset(filter(None, places.values()))
-        """Sources of the metrics that depend on sources alone, as places in ``KINDS``."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -364,49 +345,31 @@ class Measurement:
         return MetricInput(**fields, tick=self.tick, tables=self.windows.view(), absent=self.absent)
 
     def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Steps[Reading]:
-        plan, kept = self.plan, self.windows.results
+        plan = self.plan
         small = len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
         in_place = self.in_place or (plan.metrics_in_place and small)
         data: list[MetricInput] = []
-        if plan.metrics:
-            prepare = PluginCall("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
-            yield from make_calls([prepare], self._until(0.9), in_place=in_place)
-            if prepare.failure is not None:
-                self.errors.append(prepare.failure)
-        states = self._states()
-        calls: dict[str, PluginCall] = {}
-        for metric, name, takes_input, breaker, _, places in plan.asked:
-            if places is None or name not in kept or kept[name][0] != states[places]:
-                compute = partial(compute_from, metric, data if takes_input else None)
-                calls[name] = PluginCall(f"metric {name}", compute, breaker, as_value)
-        yield from make_calls(list(calls.values()), self._until(0.9), in_place=in_place)
-        explained = yield from self._explain(calls, data, in_place=in_place)
-        results: dict[str, tuple[object, Result]] = {}
-        unknown: dict[str, str] = {}
-        for asked in plan.asked:
-            name, call = asked.name, calls.get(asked.name)
-            if call is None:
-                results[name] = kept[name]
-            else:
-                results[name] = (
-                    None if asked.places is None or call.failure is not None else states[asked.places],
-                    Result(call.value, explained.get(name), self._reason(call)),
-                )
-            if results[name][1].value is None:
-                unknown[name] = results[name][1].reason or self._why_none(name, lists)
-        self.windows.results = results
-        values = {name: result.value for name, (_, result) in results.items()}
-        evidence = {name: result.evidence for name, (_, result) in results.items() if result.evidence is not None}
-        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
-
-    def _states(self) -> dict[tuple[int, ...], object]:
-        """Return sources, as places in ``KINDS`` -> state of their texts at this tick; () = of all that is known."""
-        plan, windows = self.plan, self.windows
-        versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
-        states: dict[tuple[int, ...], object] = {
-            places: (plan, *map(versions.__getitem__, places)) for places in plan.sources
+        prepare = PluginCall("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
+        calls = {
+            asked.name: PluginCall(
+                f"metric {asked.name}",
+                partial(compute_from, asked.metric, data if asked.takes_input else None),
+                asked.breaker,
+                as_value,
+            )
+            for asked in plan.asked
         }
-        return states | {(): (plan, getattr(plan.provider, "told", None), *versions)}
+        first = [prepare] if plan.metrics else []
+        yield from make_calls([*first, *calls.values()], self._until(0.9), in_place=in_place)
+        if prepare.failure is not None:
+            self.errors.append(prepare.failure)
+        unknown: dict[str, str] = {}
+        for name, call in calls.items():
+            if call.value is None:
+                unknown[name] = self._reason(call) or self._why_none(name, lists)
+        evidence = yield from self._explain(calls, data, in_place=in_place)
+        values = {name: call.value for name, call in calls.items()}
+        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _reason(self, call: PluginCall) -> str:
         """Return why a call gave no value, where it says so; note it among the errors if it failed."""
@@ -423,7 +386,7 @@ class Measurement:
         """Ask the metrics with a value for its evidence: an explanation that fails or hangs costs no value."""
         calls: dict[str, PluginCall] = {}
         for asked in self.plan.asked:
-            value = computed[asked.name].value if asked.name in computed else None
+            value = computed[asked.name].value
             if asked.explain_breaker is not None and value is not None:
                 ask = partial(explain_from, asked.metric, value, data if asked.takes_input else None)
                 calls[asked.name] = PluginCall(f"metric {asked.name}", ask, asked.explain_breaker)
@@ -445,10 +408,6 @@ class Measurement:
             return str(self.plan.reasoned[name].why_unknown)  # type: ignore[attr-defined]  # it is optional
         except Exception:  # there is none, or it fails
             return "the metric gave no value"
-
-
-def _sources_of(metric: MetricFn) -> tuple[Kind, ...]:
-    return tuple(getattr(metric, "reads", None) or KINDS)
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

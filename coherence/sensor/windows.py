@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -77,8 +77,6 @@ class Windows:
     def __init__(self) -> None:
         self._windows: dict[Kind, Window] = {kind: Window() for kind in KINDS}
         self._tables: dict[tuple[Kind, Kind], _Table] = {}
-        self.results: dict[str, Any] = {}
-        """What came of the metrics that look at nothing but windows, at the newest tick measured in place."""
         self._fingerprint = ""
         self._generation = 0
         self._lock = Lock()
@@ -98,7 +96,6 @@ class Windows:
             for window in self._windows.values():
                 window.clear()
             self._tables.clear()
-            self.results = {}
 
     def update(self, kind: Kind, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Let a source hold these texts; see :meth:`Window.update`."""

@@ -118,8 +118,6 @@ class AgentState(EventDetector[Facts]):
         self.detectors = DetectorTable(followers)
         """Everything that follows the run; those before the state see it as it was before the event."""
         self._context_texts: list[str] | None = None
-        self.told = 0
-        """Counts everything that was said or done: while it stands still, so do metrics that are steady."""
 
     def fold(self, seq: int, ts: float, event: Event) -> None:
         """Take in the next event.
@@ -135,8 +133,6 @@ class AgentState(EventDetector[Facts]):
         """
         facts = self.facts
         facts.seq = seq
-        if type(event) is not Ticked and type(event) is not Usage:
-            self.told += 1
         if not isfinite(ts):
             ts = facts.latest_ts
         elif facts.first_ts is None:
@@ -384,12 +380,10 @@ class AgentState(EventDetector[Facts]):
         """Go on with other facts."""
         super().restore(data)
         self._context_texts = None
-        self.told += 1
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
         self.facts.renumber()
-        self.told += 1
 
     @property
     def facts(self) -> Facts:

@@ -1,4 +1,4 @@
-"""Plug-ins on the caller's thread, and metrics that are asked again."""
+"""Plug-ins on the caller's thread."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from coherence import CoherenceSensor, MetricInput
-from coherence.core.events import Event, Message, Ticked, ToolResult, Usage
 from coherence.metrics import GoalDrift, MemoryRetention
 from coherence.metrics.goal_drift import compute_goal_drift
 from coherence.providers import HashingEmbedder, StaticState
 from coherence.sensor.calls import runs_in_place
-from coherence.state.data import Facts
-from coherence.state.reducer import AgentState
 
 
 class CopiedDrift:
@@ -24,7 +21,6 @@ class CopiedDrift:
     inverted = True
     reads = ("goals", "context")
     in_place = True
-    pure = True
 
     def __init__(self) -> None:
         self.threads: list[int] = []
@@ -65,49 +61,6 @@ def test_runs_in_place_is_not_inherited_by_a_method_of_a_subclass() -> None:
     assert len(metric.threads) == 1 and metric.threads[0] != threading.get_ident()
     assert not runs_in_place(Changed(), "compute")
     assert runs_in_place(Changed(), "explain"), "which the subclass has not changed"
-
-
-def test_tick_a_pure_metric_is_asked_again_only_when_a_source_that_it_reads_has_changed() -> None:
-    metric = CopiedDrift()
-    watched, state = sensor(metric)
-    first = watched.measure_sync()
-    state.memories = ["the parser was written in May"]
-    assert watched.measure_sync().metrics == first.metrics and len(metric.threads) == 1
-    state.context = [*state.context, "now I knit a pullover"]
-    assert watched.measure_sync().metrics != first.metrics and len(metric.threads) == 2
-
-
-@dataclass
-class Steps:
-    """Number of times that it was asked, in tenths."""
-
-    count: int = 0
-    name = "steps"
-    inverted = True
-    in_place = True
-    steady = True
-
-    def compute(self) -> float:
-        self.count += 1
-        return self.count / 10
-
-
-def test_tick_a_steady_metric_is_asked_again_after_anything_but_usage_and_ticks() -> None:
-    state, metric = AgentState(), Steps()
-    watched = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[], scalar_metrics=[metric])
-    quiet: list[Event] = [Usage(input_tokens=9), Ticked("decide")]
-    for seq, event in enumerate([Message("assistant", "I read it."), *quiet, ToolResult("ok"), *quiet], 1):
-        state.fold(seq, float(seq), event)
-        watched.measure_sync()
-    assert metric.count == 2, "after the message and after the result"
-    for change in (state.renumber, lambda: state.restore(Facts())):
-        change()
-        watched.measure_sync()
-    assert metric.count == 4, "numbers and facts of another session"
-    other = CoherenceSensor(StaticState(context=["b"]), embedder=HashingEmbedder(), scalar_metrics=[metric])
-    assert [other.measure_sync().metrics["steps"] for _ in range(2)] == [0.5, 0.6], (
-        "who is told what is not known there"
-    )
 
 
 @dataclass
