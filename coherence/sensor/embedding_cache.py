@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from threading import Lock
@@ -32,9 +32,6 @@ GIVE_UP_AFTER = 3
 REPORT_AT_MOST = 5
 """Failures of one kind that are listed one by one."""
 
-POLL_S = 0.001
-"""Seconds between two looks at a text that another sensor is embedding."""
-
 Key: TypeAlias = tuple[str, bytes]
 """Fingerprint and hash of the text."""
 
@@ -55,8 +52,7 @@ class EmbeddingCache:
     """An embedder and what it has made, found again by the content of the text; thread-safe.
 
     Keys are a hash of the text and the embedder's fingerprint, so vectors of two models never mix. Vectors are kept as
-    float16, least recently used first out. Pass one cache as ``embedder=`` of several sensors to share it; a text that
-    two of them need at once is embedded by one.
+    float16, least recently used first out. Pass one cache as ``embedder=`` of several sensors to share it.
 
     Parameters
     ----------
@@ -90,8 +86,6 @@ class EmbeddingCache:
         """Texts that the embedder has answered so far."""
         self._lock = Lock()
         self._kept: OrderedDict[Key, Half | str] = OrderedDict()
-        self._claimed: set[Key] = set()
-        """What is being embedded now."""
         self._failed: dict[Key, tuple[int, int]] = {}
         """What failed when it was last tried: how often, and ``embedded`` when it first did."""
         self._needs: WeakKeyDictionary[object, int] = WeakKeyDictionary()
@@ -150,54 +144,12 @@ class EmbeddingCache:
         Returns an awaitable if the embedder is ``async``.
         """
         run = _Run(self, texts, until)
-        try:
-            while (chunk := run.next()) is not None:
-                if not chunk:
-                    time.sleep(POLL_S)
-                    continue
-                try:
-                    result = run.call(chunk)
-                    if inspect.isawaitable(result):
-                        return self._make_async(run, chunk, result, report)
-                    run.succeeded(chunk, result)
-                except Exception as error:
-                    run.failed(chunk, error)
-        finally:
-            self.unclaim(run.claims)
+        work = run.work()
+        pending = next(work, None)
+        if pending is not None:
+            return _awaited(run, work, pending, report)
         report += run.report()
         return None
-
-    async def _make_async(self, run: _Run, chunk: list[Key], first: Awaitable[Any], report: list[Failure]) -> None:
-        import asyncio
-
-        following: list[Key] | None = chunk
-        result: Awaitable[Any] | None = first
-        try:
-            while following is not None:
-                try:
-                    if following:
-                        run.claim(following)
-                        run.succeeded(following, await (result if result is not None else run.call(following)))
-                    else:
-                        await asyncio.sleep(POLL_S)
-                except Exception as error:
-                    run.failed(following, error)
-                following, result = run.next(), None
-        finally:
-            self.unclaim(run.claims)
-        report += run.report()
-
-    def claim(self, keys: Sequence[Key]) -> list[Key]:
-        """Reserve those of the keys that nobody has made or is making; return them."""
-        with self._lock:
-            free = [key for key in keys if key not in self._kept and key not in self._claimed]
-            self._claimed.update(free)
-        return free
-
-    def unclaim(self, keys: Iterable[Key]) -> None:
-        """Give back what was reserved."""
-        with self._lock:
-            self._claimed.difference_update(keys)
 
     def made(self, key: Key) -> bool:
         """Tell whether something is known of a text by now."""
@@ -257,7 +209,6 @@ class _Run:
         self.until = until
         fingerprint = cache.fingerprint
         self.texts: dict[Key, str] = {(fingerprint, _digest(text)): text for text in texts}
-        self.claims: set[Key] = set()
         size = getattr(cache.embedder, "batch_size", 1)
         batch = size if isinstance(size, int) and size > 1 else 1
         keys = sorted(self.texts, key=cache.last_failed)  # stable: what failed last time comes last
@@ -270,8 +221,19 @@ class _Run:
         self.failures: list[Failure] = []
         self.unlisted = 0
 
-    def next(self) -> list[Key] | None:
-        """Return the next keys to embed, none of them if they are being embedded elsewhere, ``None`` at the end."""
+    def work(self) -> Generator[Awaitable[Any], Any, None]:
+        """Embed chunk after chunk; yield what must be awaited, and be sent what came of it."""
+        while (chunk := self._next()) is not None:
+            try:
+                result = self._call(chunk)
+                if inspect.isawaitable(result):
+                    result = yield result
+                self._succeeded(chunk, result)
+            except Exception as error:
+                self._failed(chunk, error)
+
+    def _next(self) -> list[Key] | None:
+        """Return the next keys to embed, ``None`` at the end."""
         while self.todo and self.in_a_row < GIVE_UP_AFTER:
             now = time.monotonic()
             pace = now - self.started if self.done else 0.0
@@ -279,30 +241,20 @@ class _Run:
             if now + (3 if self.chunks > 1 else 1) * pace > self.until:
                 self.late = True
                 break
-            chunk = self.todo.popleft()
-            mine = self.cache.claim(chunk)
-            self.claims.update(mine)
-            elsewhere = [key for key in chunk if key not in mine and not self.cache.made(key)]
-            if elsewhere:
-                self.todo.append(elsewhere)
-            if mine or elsewhere:
+            chunk = [key for key in self.todo.popleft() if not self.cache.made(key)]  # another sensor may have made it
+            if chunk:
                 self.started = now
-                return mine
+                return chunk
         return None
 
-    def claim(self, chunk: list[Key]) -> None:
-        """Reserve again what the synchronous part has given back."""
-        self.claims.update(chunk)
-        self.cache.claim(chunk)
-
-    def call(self, chunk: list[Key]) -> Any:
+    def _call(self, chunk: list[Key]) -> Any:
         """Hand the texts to the embedder."""
         embedder = self.cache.embedder
         if self.single:
             return embedder.embed(self.texts[chunk[0]])
         return embedder.embed_batch([self.texts[key] for key in chunk])
 
-    def succeeded(self, chunk: list[Key], result: Any) -> None:
+    def _succeeded(self, chunk: list[Key], result: Any) -> None:
         """Keep what came, text by text."""
         vectors = [result] if self.single else list(result)
         if len(vectors) != len(chunk):
@@ -310,13 +262,11 @@ class _Run:
         self.in_a_row = 0
         for key, vector in zip(chunk, vectors, strict=True):
             self.cache.keep(key, vector)
-        self._release(chunk)
         self.done += len(chunk)
         self.chunks += 1
 
-    def failed(self, chunk: list[Key], error: Exception) -> None:
+    def _failed(self, chunk: list[Key], error: Exception) -> None:
         """Note an exception; a batch is tried again text by text, a text at the next tick."""
-        self._release(chunk)
         self.in_a_row += 1
         if not self.single and len(chunk) > 1 and self.in_a_row < GIVE_UP_AFTER:
             self.todo.extend([key] for key in chunk)
@@ -328,10 +278,6 @@ class _Run:
         else:
             self.unlisted += len(chunk)
 
-    def _release(self, chunk: list[Key]) -> None:
-        self.cache.unclaim(chunk)
-        self.claims.difference_update(chunk)
-
     def report(self) -> list[Failure]:
         """Say what failed and what is left over."""
         failures = list(self.failures)
@@ -341,6 +287,22 @@ class _Run:
         if self.unlisted:
             failures.append(Failure("embedder", "more", f"{self.unlisted} more texts failed likewise"))
         return failures
+
+
+async def _awaited(
+    run: _Run, work: Generator[Awaitable[Any], Any, None], pending: Awaitable[Any] | None, report: list[Failure]
+) -> None:
+    while pending is not None:
+        go_on: Callable[[], Awaitable[Any]]
+        try:
+            go_on = partial(work.send, await pending)
+        except Exception as error:
+            go_on = partial(work.throw, error)
+        try:
+            pending = go_on()
+        except StopIteration:
+            pending = None
+    report += run.report()
 
 
 def _digest(text: str) -> bytes:

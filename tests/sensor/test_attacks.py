@@ -350,33 +350,6 @@ def test_attacks_an_embedder_that_is_down_makes_no_text_bad() -> None:
     assert sensor.measure_sync().coverage == 1.0
 
 
-def test_attacks_a_text_that_several_sensors_need_at_once_is_embedded_by_one() -> None:
-    embedded: list[str] = []
-
-    class Slow(HashingEmbedder):
-        def embed(self, text: str) -> np.ndarray:
-            embedded.append(text)
-            time.sleep(0.002)
-            return super().embed(text)
-
-    cache = EmbeddingCache(Slow())
-    start = threading.Barrier(6)
-    failures: list[object] = []
-
-    def work() -> None:
-        sensor = probe(StaticState(goals=["g"], context=[f"c{n}" for n in range(20)]), embedder=cache, timeout_s=30)
-        start.wait()
-        failures.extend(sensor.measure_sync().errors)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert sorted(embedded) == sorted(set(embedded))
-
-
 def test_attacks_a_row_that_was_zero_for_want_of_a_vector_gets_it_when_there_is_one() -> None:
     embedder = TableEmbedder({"g": [1, 0], "c": [0, 0], "d": [1, 0]})
     cache = EmbeddingCache(embedder, max_texts=1)
