@@ -1,18 +1,17 @@
-"""Scalar metrics explain their values through the same door as the others."""
+"""Evidence: metrics with and without an input explain their values, and a bad explanation costs no value."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
-from coherence import CoherenceSensor
-from coherence.core.readings import Evidence, MetricInput, Reading
-from coherence.providers import StaticState
-from coherence.testing import TableEmbedder
+from coherence.core.readings import Evidence, Reading
+from coherence.metrics import GoalDrift
+from sensor.plugins import both_ways, probe
 
 FOUND = Evidence("since the last release", "context", (0,), ("the queue grows",))
 
@@ -31,103 +30,92 @@ class Queue:
 
 
 def measured(scalar: object) -> Reading:
-    state = StaticState(["goal"], ["the queue grows"])
-    sensor = CoherenceSensor(
-        state,
-        embedder=TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]}),
-        metrics=[],
-        scalar_metrics=[scalar],  # type: ignore[list-item]
-        weights={"queue": 1.0},
-    )
-    plain, awaited = sensor.measure_sync(), asyncio.run(sensor.measure())
+    plain, awaited = both_ways(lambda: probe(metrics=[], scalar_metrics=[scalar], weights={"queue": 1.0}))
     assert plain.evidence == awaited.evidence
     assert [str(error) for error in plain.errors] == [str(error) for error in awaited.errors]
     return plain
 
 
-def test_the_evidence_of_a_scalar_stands_in_the_reading() -> None:
+def test_explain_the_evidence_of_a_scalar_stands_in_the_reading() -> None:
     reading = measured(Queue())
     assert reading.evidence["queue"] == FOUND
     assert "queue 0.50 takes 0.50: “the queue grows” since the last release" in reading.explain()
 
 
-def test_explanations_an_async_scalar_is_asked_after_its_value() -> None:
+@pytest.mark.parametrize("vector", [False, True])
+def test_explain_an_async_metric_is_asked_after_its_value(vector: bool) -> None:
     class Later(Queue):
-        """Waits."""
-
         ready = False
 
-        async def compute(self) -> float:
+        async def _compute(self, *_: object) -> float:
             await asyncio.sleep(0)
-            type(self).ready = True
+            self.ready = True
             return 0.5
 
-        def explain(self) -> Evidence:
+        def _explain(self, *_: object) -> Evidence:
             assert self.ready
             return FOUND
 
-    assert measured(Later()).evidence["queue"] == FOUND
+    class Scalar(Later):
+        async def compute(self) -> float:
+            return await self._compute()
+
+        def explain(self) -> Evidence:
+            return self._explain()
+
+    class Vector(Later):
+        async def compute(self, data: object) -> float:  # type: ignore[override]
+            return await self._compute()
+
+        def explain(self, data: object) -> Evidence:  # type: ignore[override]
+            return self._explain()
+
+    options: dict[str, Any] = {"metrics": [Vector()]} if vector else {"metrics": [], "scalar_metrics": [Scalar()]}
+    for reading in both_ways(lambda: probe(weights={"queue": 1.0}, **options)):
+        assert (reading.metrics["queue"], dict(reading.evidence), reading.errors) == (0.5, {"queue": FOUND}, ())
 
 
-@pytest.mark.parametrize("found", ["because", 7, Evidence("", "nowhere"), OSError("broken")])  # type: ignore[arg-type]
-def test_explanations_a_bad_explanation_costs_the_explanation_only(found: object) -> None:
+async def waits() -> None:
+    """Explain nothing, later."""
+
+
+@pytest.mark.parametrize("found", ["because", 7, Evidence("", "nowhere"), OSError("broken"), waits])  # type: ignore[arg-type]
+def test_explain_a_bad_explanation_costs_the_explanation_only(found: object) -> None:
     class Broken(Queue):
-        """Half."""
-
         def explain(self) -> Any:
             if isinstance(found, Exception):
                 raise found
-            return found
+            return found() if callable(found) else found
 
     reading = measured(Broken())
     assert (reading.metrics["queue"], dict(reading.evidence)) == (0.5, {})
     assert "explain failed" in str(reading.errors[0])
 
 
-def test_explanations_a_hostile_explanation_is_cut_and_shown_on_one_line() -> None:
+def test_as_evidence_a_hostile_explanation_is_cut_and_shown_on_one_line() -> None:
     class Loud(Queue):
-        """Half."""
-
         def explain(self) -> Evidence:
-            return Evidence("\x1b[31m" + "a\n" * 100_000, "context", tuple(range(100)), ("b\n" * 100_000,) * 100)
+            texts = ("b\n" * 100_000,) * 100
+            return Evidence("\x1b[31m" + "a\n" * 100_000, "context", tuple(np.arange(100)), texts)
 
-    evidence = measured(Loud()).evidence["queue"]
-    assert len(str(evidence)) < 1_500
-    assert "\n" not in str(evidence)
-    assert "\x1b" not in str(evidence)
-
-
-class Vector:
-    """Half, and why."""
-
-    name = "vector"
-    inverted = False
-    ready = False
-
-    async def compute(self, data: MetricInput) -> float:
-        await asyncio.sleep(0)
-        self.ready = True
-        return 0.5
-
-    def explain(self, data: MetricInput) -> Evidence:
-        assert self.ready
-        return FOUND
+    reading = measured(Loud())
+    evidence = reading.evidence["queue"]
+    assert len(str(evidence)) < 1_500 and not {"\n", "\x1b"} & set(str(evidence))
+    assert {type(item) for item in evidence.items} == {int} and isinstance(hash(reading), int)
+    reading.to_dict()
 
 
-def test_explanations_an_async_metric_with_an_input_is_asked_after_its_value() -> None:
-    state = StaticState(["goal"], ["the queue grows"])
-    embedder = TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]})
-    metric: Any = Vector()
-    sensor = CoherenceSensor(state, embedder=embedder, metrics=[metric], weights={"vector": 1.0})
-    reading = sensor.measure_sync()
-    assert (reading.metrics["vector"], dict(reading.evidence), reading.errors) == (0.5, {"vector": FOUND}, ())
+def test_told_from_a_metric_is_not_asked_to_explain_what_is_below() -> None:
+    class Quiet(GoalDrift):
+        told_from = 0.9
+
+    reading = probe(metrics=[Quiet()]).measure_sync()
+    assert 0.5 < (reading.metrics["goal_drift"] or 0.0) < 0.9 and "goal_drift" not in reading.evidence
 
 
-@pytest.mark.parametrize("value", [None, math.nan, 2.0, "half"])
-def test_explanations_one_without_a_usable_value_is_not_asked(value: object) -> None:
+@pytest.mark.parametrize("value", [None, float("nan"), 2.0, "half"])
+def test_explain_a_metric_without_a_usable_value_is_not_asked(value: object) -> None:
     class Wrong(Queue):
-        """No share."""
-
         def compute(self) -> Any:
             return value
 
@@ -139,34 +127,17 @@ def test_explanations_one_without_a_usable_value_is_not_asked(value: object) -> 
     assert len(reading.errors) == (value is not None) and "asked" not in str(reading.errors)
 
 
-def test_explanations_an_explanation_that_hangs_costs_no_value_then_or_later() -> None:
-    release = threading.Event()
-
+def test_explain_one_that_hangs_costs_no_value_then_or_later(forever: threading.Event) -> None:
     class Hangs(Queue):
-        """Half, and after long why."""
-
         def explain(self) -> Any:
-            release.wait(60)
+            forever.wait()
 
-    state = StaticState(["goal"], ["the queue grows"])
-    embedder = TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]})
     second = Queue()
     second.name = "second"
-    sensor = CoherenceSensor(
-        state,
-        embedder=embedder,
-        metrics=[],
-        scalar_metrics=[Hangs(), second],
-        weights={"queue": 1.0, "second": 1.0},
-        timeout_s=1.0,
-    )
-    try:
-        readings = [sensor.measure_sync() for _ in range(3)]
-    finally:
-        release.set()
-    for reading in readings:
+    sensor = probe(metrics=[], scalar_metrics=[Hangs(), second], weights={"queue": 1.0, "second": 1.0}, timeout_s=1.0)
+    first, *later = (sensor.measure_sync() for _ in range(3))
+    for reading in (first, *later):
         assert (reading.metrics["queue"], dict(reading.evidence)) == (0.5, {"second": FOUND})
-    first, *later = [reading.errors for reading in readings]
-    assert [error.kind for error in first] == ["timeout"] and "explain failed: no result after" in first[0].message
-    for errors in later:
-        assert [error.kind for error in errors] == ["disabled"] and "explain failed: left out" in errors[0].message
+    assert first.errors[0].kind == "timeout" and "explain failed: no result after" in first.errors[0].message
+    for reading in later:
+        assert reading.errors[0].kind == "disabled" and "explain failed: left out" in reading.errors[0].message

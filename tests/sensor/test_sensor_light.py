@@ -109,7 +109,7 @@ def sensor(**options: object) -> CoherenceSensor:
 
 
 def test_sensor_light_the_first_reading_of_the_shipped_embedder_is_green() -> None:
-    found = sensor(embedder=None).measure_sync()
+    found = sensor(embedder=None, timeout_s=30).measure_sync()  # time to load the model
     assert (found.band, found.errors) == ("green", ())
     assert found.scale == "minilm-sensor-1"
     assert found.explain().split("\n")[0].endswith("; scale minilm-sensor-1")
