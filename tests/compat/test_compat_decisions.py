@@ -49,12 +49,6 @@ def turn(request: str, answer: str = "Done, as you asked.") -> list[LLMEvent]:
     return [LLMEvent.turn_start(request), LLMEvent.turn_complete(answer)]
 
 
-def test_nothing_told_is_continue() -> None:
-    decision = new().decide()
-    assert decision.is_continue()
-    assert (decision.drift_score, decision.reason, decision.suggestion, decision.patterns) == (None,) * 4
-
-
 # The cap: reached, and the last three judgements average below 0.5.
 
 
@@ -164,13 +158,6 @@ def test_is_continue_quality_that_is_always_bad_breaks_at_the_fifth_judgement() 
     assert (reason.kind, reason.turns, reason.mean_delta) == ("quality_decline_no_recovery", 5, 0.0)
 
 
-def test_is_circuit_break_a_decline_holds_until_a_good_judgement() -> None:
-    regulator = new()
-    tell(regulator, *judged(0.6, 0.4, 0.3))
-    assert tell(regulator, *turn("hello there"), *turn("hello again")).is_circuit_break()
-    assert tell(regulator, *judged(0.9)).is_continue()
-
-
 # Failures that come back.
 
 
@@ -191,12 +178,6 @@ def test_is_circuit_break_a_failure_in_three_turns_breaks_until_the_next_turn() 
     assert tell(regulator, LLMEvent.turn_start("thanks, never mind")).is_continue()
 
 
-def test_compat_decisions_different_failures_do_not() -> None:
-    events = [event for error in ("no such user", "bad syntax", "disk full", "denied") for event in failed("x", error)]
-    decision = tell(new(), LLMEvent.turn_start(TASK), *events)
-    assert decision.reason is None or decision.reason.kind != "repeated_failure_pattern"
-
-
 # Loops.
 
 
@@ -206,11 +187,6 @@ def test_compat_decisions_five_equal_calls_break(count: int) -> None:
     assert reason is not None
     assert (reason.kind, reason.tool_name) == ("repeated_tool_call_loop", "search")
     assert reason.consecutive_count == count
-
-
-def test_is_circuit_break_what_comes_between_equal_calls_does_not_hide_them() -> None:
-    between = [LLMEvent.tool_result("search", True, 3), LLMEvent.cost(1, 1, 1), LLMEvent.turn_complete("hm")]
-    assert tell(new(), *(called("search", 1, '{"q": 1}') + between) * 5).is_circuit_break()
 
 
 @pytest.mark.parametrize(
@@ -226,12 +202,6 @@ def test_is_circuit_break_what_comes_between_equal_calls_does_not_hide_them() ->
 )
 def test_is_continue_calls_that_are_no_loop_go_on(events: list[LLMEvent]) -> None:
     assert tell(new(), *events).is_continue()
-
-
-def test_is_circuit_break_calls_in_turn_break() -> None:
-    one, two = LLMEvent.tool_call("a", "{}"), LLMEvent.tool_call("b", "{}")
-    assert tell(new(), *[one, two] * 3).is_continue()
-    assert tell(new(), *[one, two] * 4).is_circuit_break()  # 8 / 2 + 2 - 1 = 5
 
 
 # Scope drift.
@@ -256,12 +226,6 @@ def test_is_continue_the_score_is_told_below_the_threshold_too() -> None:
     assert decision.drift_tokens is None
 
 
-def test_is_scope_drift_what_the_task_forbids_is_drift() -> None:
-    decision = tell(new(), *turn("Fix the login. Do not add logging.", "Fixed the login and added logging."))
-    assert decision.is_scope_drift()
-    assert decision.drift_tokens == ("logging",)
-
-
 @pytest.mark.parametrize(
     ("request_text", "answer", "words"),
     [
@@ -279,24 +243,6 @@ def test_is_scope_drift_forbidden_things(request_text: str, answer: str, words: 
     assert len(decision.drift_tokens or ()) == words
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "fetch_user is async. No logging was added, the lookup is unchanged.",
-        "fetch_user is async; it keeps the logging it had.",
-        "async def fetch_user(i):\n    return await db.get(i)",
-    ],
-)
-def test_is_continue_forbidden_things_that_were_not_done(answer: str) -> None:
-    assert tell(new(), *turn(f"{TASK}. Do not add logging.", answer)).is_continue()
-
-
-def test_is_scope_drift_what_nobody_asked_for_is_drift_and_named() -> None:
-    decision = tell(new(), *turn(TASK, "fetch_user is async. I added tracing, a timeout and a request counter."))
-    assert decision.is_scope_drift()
-    assert decision.drift_tokens == ("tracing", "timeout", "counter")
-
-
 def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:
     regulator = new()
     tell(regulator, *turn("How long must onion soup simmer?", SOUP))
@@ -304,11 +250,6 @@ def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:
     assert tell(regulator, LLMEvent.turn_complete("")).drift_score is None
     assert tell(regulator, LLMEvent.turn_complete(SOUP)).is_scope_drift()  # though it once was the task
     assert tell(regulator, LLMEvent.turn_start("")).is_continue()
-
-
-def test_is_scope_drift_an_answer_after_tools_is_judged() -> None:
-    events = [LLMEvent.turn_start(TASK), *called("read", 1), LLMEvent.tool_result("read", True, 1)]
-    assert tell(new(), *events, LLMEvent.turn_complete(SOUP)).is_scope_drift()
 
 
 # Unsure words.

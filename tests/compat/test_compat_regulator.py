@@ -42,11 +42,6 @@ def test_tool_total_calls_tools_are_counted_by_turn_and_tokens_for_good() -> Non
     assert (regulator.tool_total_calls(), regulator.tool_counts_by_name(), regulator.total_tokens_out()) == (0, {}, 14)
 
 
-def test_tool_counts_by_name_many_tools_are_counted_together() -> None:
-    counts = new(*(LLMEvent.tool_call(f"tool{n}") for n in range(100))).tool_counts_by_name()
-    assert (len(counts), counts["(other)"]) == (65, 36)
-
-
 @pytest.mark.parametrize(
     ("nll", "confidence"), [(1.0, 1.0), (2.5, 0.75), (4.0, 0.5), (7.0, 0.0), (9.0, 0.0), (0.1, 1.0)]
 )
@@ -79,15 +74,6 @@ def test_on_event_a_result_ends_a_call_of_its_turn() -> None:
     regulator.on_event(LLMEvent.tool_result("a", True, 1))  # its call was not told
     assert [call.tool for call in regulator._pipeline.state.facts.open_calls] == ["a", "b"]
     assert [action.tool for action in regulator._pipeline.state.facts.actions] == ["a", "a"]
-
-
-def test_confidence_is_of_the_turn() -> None:
-    regulator = new(LLMEvent.turn_start("x"), LLMEvent.token("x", -4.0, 0), LLMEvent.turn_complete("No."))
-    assert regulator.confidence() == 0.5
-    regulator.on_event(LLMEvent.turn_start("y"))
-    assert (regulator.confidence(), regulator.logprob_coverage()) == (0.5, 0.0)
-    regulator.on_event(LLMEvent.turn_complete("No."))
-    assert regulator.confidence() == 0.4
 
 
 def test_logprob_coverage_coverage_is_the_share_of_known_tokens() -> None:

@@ -81,13 +81,6 @@ def test_descend_no_step_to_any_side_is_better() -> None:
         assert loss(hinges, data, slopes, base + side, hold, start) > least
 
 
-def test_descend_the_stronger_the_ridge_the_nearer_to_the_start() -> None:
-    data = steps()
-    hinges = hinges_of(data.values, starts())
-    far, near = (descend(hinges, data.off, data.weight, np.ones(3), np.full(3, held))[0] for held in (3e-3, 0.3))
-    assert abs(near - 1.0).max() < abs(far - 1.0).max()
-
-
 def test_reliability_bins_are_weighted_to_the_prior() -> None:
     # Four steps at 0.1, one of them off, and four at 0.5, three of them off. A step off weighs 0.03 / 4, a good one
     # 0.97 / 4: of the lower bin 0.03 / (0.03 + 3 x 0.97) is off, of the upper one 3 x 0.03 / (3 x 0.03 + 0.97).

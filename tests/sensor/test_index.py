@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.sensor.index import BandEdges, check_thresholds, check_weights, classify_band, score
+from coherence.sensor.index import BandEdges, check_thresholds, check_weights, score
 
 NAMES = ["a", "b", "c", "d"]
 VALUES = st.dictionaries(st.sampled_from(NAMES), st.one_of(st.none(), st.floats(0, 1)), min_size=1)
@@ -74,10 +74,6 @@ def test_score_a_value_outside_the_range_is_clamped_before_it_is_weighted() -> N
     assert score({"a": 1.5, "b": 0.0}, {"a": 1.0, "b": 1.0}, (), "unknown").index == 0.5
 
 
-def test_check_weights_without_weights_every_metric_gets_the_mean_of_the_defaults() -> None:
-    assert check_weights(None, ["goal_drift", "mine"]) == {"goal_drift": 0.25, "mine": 0.25}
-
-
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
@@ -122,10 +118,3 @@ def test_band_edges_thresholds_may_be_given_in_several_ways(given: object, expec
 def test_check_thresholds_bad_thresholds_are_named(given: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         check_thresholds(given)  # type: ignore[arg-type]  # wrong on purpose
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_a_higher_index_never_has_a_worse_band(first: float, second: float) -> None:
-    order = ["red", "orange", "yellow", "green"]
-    low, high = sorted((first, second))
-    assert order.index(classify_band(low)) <= order.index(classify_band(high))

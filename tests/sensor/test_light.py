@@ -110,10 +110,6 @@ def test_combine_what_a_rule_asks_for_colours_the_light(kind: DecisionKind, band
     assert light.cause == ("mine" if kind != "continue" else "")
 
 
-def test_combine_a_rule_that_was_worth_little_asks_for_less() -> None:
-    assert combine({"stall": 0.0}, STUCK, [Asked("ungrounded_answer", "warn")]).kind == "guide"
-
-
 def test_combine_a_block_by_policy_is_red_even_where_nothing_is_known() -> None:
     asked = [Asked("budget.calls", "block", policy=True)]
     for signs in ({"stall": 0.0}, {"stall": None}):
@@ -148,14 +144,6 @@ def test_shipped_scales_rise_and_say_what_they_mean() -> None:
             assert list(curve.values) == sorted(set(curve.values))
             assert list(curve.log_odds) == sorted(curve.log_odds) and curve.log_odds[0] == 0.0
             assert said(name) != name
-
-
-def test_shipped_scales_each_says_in_words_whether_it_compares_meanings() -> None:
-    for height in ("monitor", "sensor"):
-        for embedder, scale in shipped_scales(height).items():
-            words = scale_in_words(scale.name)
-            assert words.startswith(f"scale {scale.name}")
-            assert ("compares no meanings" in words) == (embedder == ANY)
 
 
 @pytest.mark.parametrize("name", ["own-0123abcd", "hashing-own-0123abcd", "events-own-0123abcd"])

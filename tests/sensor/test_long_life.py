@@ -74,25 +74,6 @@ def test_long_life_a_tick_with_more_texts_than_the_cache_holds_does_not_embed_th
     assert cache.embedded == 1 + 50 + 4  # the goal, the first window with "new 0", four more
 
 
-def test_long_life_many_threads_may_measure_with_one_cache() -> None:
-    cache = EmbeddingCache(HashingEmbedder())
-    failures: list[object] = []
-
-    def work(number: int) -> None:
-        state = StaticState(goals=["shared goal"])
-        sensor = CoherenceSensor(state, embedder=cache, timeout_s=60)
-        for tick in range(30):
-            state.context = [f"shared {n}" for n in range(tick, tick + 5)] + [f"own {number} {tick}"]
-            failures.extend(sensor.measure_sync().errors)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-
-
 FORKING = """
 import os, sys
 from coherence import CoherenceSensor
@@ -128,3 +109,22 @@ print(sensor.measure_sync().errors[0].kind)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout.strip()) == (0, "timeout"), result.stderr
+
+
+def test_long_life_many_threads_may_measure_with_one_cache() -> None:
+    cache = EmbeddingCache(HashingEmbedder())
+    failures: list[object] = []
+
+    def work(number: int) -> None:
+        state = StaticState(goals=["shared goal"])
+        sensor = CoherenceSensor(state, embedder=cache, timeout_s=60)
+        for tick in range(30):
+            state.context = [f"shared {n}" for n in range(tick, tick + 5)] + [f"own {number} {tick}"]
+            failures.extend(sensor.measure_sync().errors)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
