@@ -37,14 +37,14 @@ class Steps(NamedTuple):
     off: Floats
     """1 where a step is off its course, else 0."""
     weight: Floats
-    """What each counts; 0 or more."""
+    """Weight of each; 0 or more."""
 
 
 class Start(NamedTuple):
     """A curve before labels, and how strongly they are held back from moving it."""
 
     points: Floats
-    """Where its hinges are, rising; fewer than two: it has none."""
+    """Values of its hinges, rising; fewer than two: it has none."""
     slopes: Floats
     """Log odds that each stretch between two points adds, 0 or more."""
     hold: float = RIDGE

@@ -99,7 +99,7 @@ class WorkerTurn:
     def __init__(self, until: float) -> None:
         self.gate = Gate()
         self.until = until
-        """When it must be over (monotonic)."""
+        """Time at which it must be over (monotonic)."""
 
 
 class Turnstile:

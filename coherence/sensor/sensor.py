@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows
 
 IndexKind: TypeAlias = Literal["calibrated", "classic"]
-"""How the index is made."""
+"""Kind of the index."""
 
 
 class CoherenceSensor:
@@ -113,8 +113,9 @@ class CoherenceSensor:
             raise ValueError(f"timeout_s must be above 0 and at most a day, not {timeout_s}")
         if on_reading is not None and not callable(on_reading):
             raise TypeError(f"on_reading must be callable, not {on_reading!r}")
-        vector_metrics = _vector_metrics(metrics)
-        scalars = _scalar_metrics(scalar_metrics, provider)
+        given = default_metrics() if metrics is None else metrics
+        vector_metrics: list[MetricFn] = _made("metrics", given, provider, scalar=False)
+        scalars: list[ScalarMetricFn] = _made("scalar_metrics", scalar_metrics, provider, scalar=True)
         names = [metric.name for metric in vector_metrics] + [scalar.name for scalar in scalars]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -244,37 +245,25 @@ def _ts(tick: Tick) -> float:
     return tick.ts if tick.ts is not None else time.time()
 
 
-def _check_list(name: str, metrics: object) -> None:
-    if not isinstance(metrics, list | tuple):
-        raise TypeError(f"{name} must be a list of metrics or names, not {metrics!r}")
-
-
 def default_metrics() -> list[MetricFn]:
     """Return the metrics that a sensor has where none are named."""
     return [create_metric(name) for name in DEFAULT_WEIGHTS]  # type: ignore[misc]  # none of them is a scalar
 
 
-def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
-    if metrics is None:
-        return default_metrics()
-    _check_list("metrics", metrics)
-    made: list[MetricFn] = []
+def _made(
+    where: str, metrics: Sequence[MetricFn | ScalarMetricFn | str], provider: StateProvider, *, scalar: bool
+) -> list[Any]:
+    """Return metrics, those given by name made; the ones of the other kind are refused."""
+    if not isinstance(metrics, list | tuple):
+        raise TypeError(f"{where} must be a list of metrics or names, not {metrics!r}")
+    made: list[Any] = []
     for metric in metrics:
-        found = create_metric(metric) if isinstance(metric, str) else metric
+        about = (provider,) if scalar else ()
+        found = create_metric(metric, *about) if isinstance(metric, str) else metric
         check_metric(found)
-        if is_scalar(found):
+        if is_scalar(found) and not scalar:
             raise TypeError(f"metric {found.name!r} takes no input: pass it in scalar_metrics")
-        made.append(found)  # type: ignore[arg-type]  # a scalar has just been excluded
-    return made
-
-
-def _scalar_metrics(metrics: Sequence[ScalarMetricFn | str], provider: StateProvider) -> list[ScalarMetricFn]:
-    _check_list("scalar_metrics", metrics)
-    made: list[ScalarMetricFn] = []
-    for metric in metrics:
-        found = create_metric(metric, provider) if isinstance(metric, str) else metric
-        check_metric(found)
-        if not is_scalar(found):
+        if scalar and not is_scalar(found):
             raise TypeError(f"metric {found.name!r} takes an input: pass it in metrics")
-        made.append(found)  # type: ignore[arg-type]  # a metric with an input has just been excluded
+        made.append(found)
     return made

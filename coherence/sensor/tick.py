@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
@@ -42,7 +43,7 @@ MAX_ITEMS = 8
 """Items that a piece of evidence may point at."""
 
 SLACK = 1e-6
-"""How far outside [0, 1] a value may be and still be taken as rounding."""
+"""Distance outside [0, 1] at which a value is still taken as rounding."""
 
 
 def as_evidence(found: object) -> Evidence:
@@ -130,6 +131,10 @@ class AskedMetric(NamedTuple):
     breaker: Breaker
     explain_breaker: Breaker | None
     """``None`` = it explains nothing."""
+    reads: tuple[Kind, ...]
+    """Sources whose emptiness explains that it has no value."""
+    says_why: bool
+    """True if it says itself why it has none."""
 
 
 class MeasurePlan:
@@ -148,7 +153,6 @@ class MeasurePlan:
         self.provider = provider
         self.cache = cache
         self.metrics = metrics
-        self.scalars = scalars
         self.weights = weights
         self.thresholds = thresholds
         self.missing: Missing = missing
@@ -159,7 +163,7 @@ class MeasurePlan:
         self.embedder_in_place = runs_in_place(cache.embedder, "embed", "embed_batch")
         self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
         self.in_place = self.state_in_place and self.embedder_in_place and self.metrics_in_place
-        """Whether everything may run on the caller's thread."""
+        """True if everything may run on the caller's thread."""
         self.asked = tuple(
             AskedMetric(
                 metric,
@@ -167,6 +171,8 @@ class MeasurePlan:
                 at < len(metrics),
                 Breaker(),
                 Breaker() if callable(getattr(metric, "explain", None)) else None,
+                tuple(getattr(metric, "reads", None) or ()) if at < len(metrics) else (),
+                at >= len(metrics) and runs_in_place(metric, "why_unknown"),
             )
             for at, metric in enumerate(together)
         )
@@ -176,10 +182,6 @@ class MeasurePlan:
             for kind, name in GETTERS.items()
             if metrics and (kind != "all_memories" or "all_memories" in wanted)
         }
-        self.reads: dict[str, tuple[Kind, ...]] = {
-            metric.name: tuple(getattr(metric, "reads", None) or ()) for metric in metrics
-        }
-        self.reasoned = {scalar.name: scalar for scalar in scalars if runs_in_place(scalar, "why_unknown")}
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.embedder_breaker = Breaker()
         self.prepare_breaker = Breaker()
@@ -195,9 +197,8 @@ class MeasurePlan:
     ) -> Reading:
         """Put a reading together."""
         scored = score(values, self.weights, self.inverted, self.missing)
-        known = scored.coverage > 0 or bool(
-            scored.losses
-        )  # an unknown value that counts as 0 loses something, or nothing
+        # an unknown value that counts as 0 loses something, or nothing
+        known = scored.coverage > 0 or bool(scored.losses)
         return Reading(
             tick_seq=seq,
             ts=ts,
@@ -231,7 +232,7 @@ class Measurement:
     tick : Tick
         What was asked for.
     deadline : float
-        When it must be over (monotonic).
+        Time at which it must be over (monotonic).
     in_place : bool
         Whether all parts run on the caller's thread, because all have declared that they are quick.
     """
@@ -364,9 +365,10 @@ class Measurement:
         if prepare.failure is not None:
             self.errors.append(prepare.failure)
         unknown: dict[str, str] = {}
-        for name, call in calls.items():
+        for asked in plan.asked:
+            call = calls[asked.name]
             if call.value is None:
-                unknown[name] = self._reason(call) or self._why_none(name, lists)
+                unknown[asked.name] = self._reason(call) or self._why_none(asked, lists)
         evidence = yield from self._explain(calls, data, in_place=in_place)
         values = {name: call.value for name, call in calls.items()}
         return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
@@ -397,17 +399,16 @@ class Measurement:
                 self.errors.append(Failure(failure.source, failure.kind, f"explain failed: {failure.message}"))
         return {name: call.value for name, call in calls.items() if call.value is not None}
 
-    def _why_none(self, name: str, lists: Mapping[Kind, list[str]]) -> str:
-        reads = self.plan.reads.get(name, ())
-        empty = [kind.replace("_", " ") for kind in reads if not lists.get(kind)]
+    def _why_none(self, asked: AskedMetric, lists: Mapping[Kind, list[str]]) -> str:
+        empty = [kind.replace("_", " ") for kind in asked.reads if not lists.get(kind)]
         if empty:
             return "no " + " and no ".join(empty)
-        if reads == ("context",) and len(lists["context"]) == 1:
+        if asked.reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
-        try:
-            return str(self.plan.reasoned[name].why_unknown)  # type: ignore[attr-defined]  # it is optional
-        except Exception:  # there is none, or it fails
-            return "the metric gave no value"
+        with suppress(Exception):
+            if asked.says_why:
+                return str(asked.metric.why_unknown)  # type: ignore[union-attr]  # it is optional
+        return "the metric gave no value"
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

@@ -12,15 +12,14 @@ from coherence.baseline.appraiser import Appraiser, AppraiserState, SignalBaseli
 from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode
 from coherence.core.events import Event, Message, ToolResult, Usage
+from coherence.core.readings import Band, FrozenDict, Reading
 from coherence.detect.detector import Observed
 from coherence.state.reducer import AgentState
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """As much of one as is appraised."""
-
-    metrics: dict[str, float | None] = {}
-    tick_seq: int = 1
+def reading(**metrics: float | None) -> Reading:
+    found: FrozenDict[str, float | None] = FrozenDict(metrics)
+    return Reading(tick_seq=1, ts=0.0, metrics=found, coherence_index=None, band=Band.UNKNOWN, coverage=0.0)
 
 
 class Agent:
@@ -55,7 +54,7 @@ class Agent:
     def measure(self, **values: float | None) -> Appraisal:
         """Take a step and appraise what was measured at it."""
         self.good()
-        return self.appraiser.appraise(Reading(dict(values)))
+        return self.appraiser.appraise(reading(**values))
 
 
 def quiet(**numbers: Any) -> MonitorConfig:
@@ -88,7 +87,7 @@ def test_mood_what_comes_while_the_agent_fails_is_not_learned() -> None:
     agent.good(20)
     before = msgspec.to_builtins(agent.mood.baselines)
     agent.bad(50)
-    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}))
+    agent.appraiser.appraise(reading(uncertainty=0.9, drift=0.9))
     agent.do(Usage(1_000, 1_000, 1.0))
     after = msgspec.to_builtins(agent.mood.baselines)
     assert {name: after[name] for name in before} == before
@@ -139,7 +138,7 @@ def test_appraise_a_second_tick_after_a_step_teaches_nothing() -> None:
     agent = Agent()
     agent.measure(uncertainty=0.2)
     for _ in range(5):
-        agent.appraiser.appraise(Reading({"uncertainty": 0.4}))
+        agent.appraiser.appraise(reading(uncertainty=0.4))
     assert agent.mood.baselines["uncertainty"].count == 1
 
 
@@ -260,7 +259,7 @@ def test_mood_an_impossible_reading_poisons_nothing(bad: float) -> None:
     for _ in range(5):
         agent.measure(uncertainty=0.2, drift=0.2, goal_coherence=0.5)
     agent.good()
-    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}))
+    agent.appraiser.appraise(reading(uncertainty=bad, drift=bad, goal_coherence=bad))
     assert 0.0 <= agent.mood.pressure <= 1.0
     assert ("uncertainty" in agent.mood.signals) is math.isfinite(bad)  # NaN and infinity are unknown
     for _ in range(5):

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coherence.core.readings import MetricInput
+from coherence.core.config import MonitorConfig
+from coherence.core.readings import FrozenDict, MetricInput
 from coherence.core.registry import available, metric, register, unregister
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.measure import check_name, default_names, embeds, measure, risks
@@ -67,6 +68,15 @@ def test_measure_a_metric_asked_for_does_not_change_the_index() -> None:
     (alone,) = measure(["index"], RUNS[:2], cache=cache())
     among = measure(["index", *WORDS, "goal_drift"], RUNS[:2], cache=cache())[0]
     assert among == alone
+
+
+def test_measure_the_settings_count() -> None:
+    weights: FrozenDict[str, float] = FrozenDict({"goal_drift": 1.0, "error_rate": 0.0})
+    config = MonitorConfig(weights=weights, metrics=("error_rate",))
+    index, drift = measure(["index", "goal_drift"], RUNS[:2], cache=cache(), config=config)
+    for id, scores in drift.step_scores.items():
+        assert scores is not None
+        assert index.step_scores[id] == [None if score is None else pytest.approx(score) for score in scores]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What plug-ins return or raise: nonsense becomes an entry in ``reading.errors`` and costs its own value only."""
+"""Nonsense that plug-ins return or raise becomes an entry in ``reading.errors`` and costs its own value only."""
 
 from __future__ import annotations
 
