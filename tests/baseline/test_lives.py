@@ -226,20 +226,6 @@ def test_pressure_never_falls_while_errors_go_on_whatever_lies_between(seed: int
         assert pressures == sorted(pressures)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("errors", [3, 10, 50, 200])
-@pytest.mark.parametrize("actions", [0, 30])
-def test_15_good_actions_after_recovery_the_mode_is_observe(errors: int, actions: int) -> None:
-    with monitored() as m:
-        life = Life(m, errors + actions)
-        life.live(actions)
-        life.fail(errors)
-        assert m.mode != "observe"
-        for _ in range(15):
-            life.act(clean=True)
-        assert m.mode == "observe", m.decide().message
-
-
 @pytest.mark.parametrize("actions", [0, 3, 40])
 @pytest.mark.parametrize("talks", [False, True])
 def test_the_pressure_of_25_identical_successful_calls_guides_and_never_warns(actions: int, talks: bool) -> None:

@@ -116,20 +116,6 @@ def test_compat_corrections_implicit_corrections() -> None:
     assert regulator.implicit_corrections_count() == 4
 
 
-def test_example_corrections_are_newest_first_and_stay_so() -> None:
-    regulator = Regulator.for_user("ada", embedder=False)
-    regulator.on_event(LLMEvent.turn_start("refactor this function to be async"))
-    for text in ("no tables", "use anyio", "keep the names", "no tables", "short lines"):
-        regulator.on_event(LLMEvent.user_correction(text, True))
-    for each in (regulator, Regulator.from_json(regulator.export_json(), embedder=False)):
-        patterns = each.decide().patterns
-        assert patterns is not None
-        assert patterns[0].example_corrections == ("short lines", "no tables", "keep the names")
-    assert regulator.inject_corrections("refactor this function to be async").find("short lines") < (
-        regulator.inject_corrections("refactor this function to be async").find("keep the names")
-    )
-
-
 def test_compat_corrections_secrets_are_not_kept() -> None:
     regulator = taught("use password=hunter2!x for it", *TEXTS)
     assert "hunter2" not in regulator.export_json()

@@ -50,22 +50,6 @@ def test_confidence_of_tokens(nll: float, confidence: float) -> None:
     assert new(*old, *[LLMEvent.token("x", -nll, 1)] * 128).confidence() == confidence  # of the newest 128
 
 
-@pytest.mark.parametrize(
-    ("text", "confidence"),
-    [
-        ("", 0.5),
-        ("No.", 0.4),
-        ("What?", 0.2),
-        ("x" * 39, 0.4),
-        ("x" * 40, 0.7),
-        ("x" * 49 + "?", 0.4),
-        ("x" * 50 + "?", 0.7),
-    ],
-)
-def test_confidence_of_a_text(text: str, confidence: float) -> None:
-    assert new(LLMEvent.turn_start("x"), LLMEvent.turn_complete(text)).confidence() == confidence
-
-
 def test_on_event_a_result_ends_a_call_of_its_turn() -> None:
     regulator = new(LLMEvent.turn_start("x"), LLMEvent.tool_call("a"), LLMEvent.turn_start("y"))
     regulator.on_event(LLMEvent.tool_call("a", '{"n": 1}'))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-import msgspec
-
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.bootstrap import Figure
 from coherence.evaluation.comparison import Evaluation, evaluate
@@ -73,19 +71,6 @@ def test_the_page_is_well_formed_and_says_what_was_found() -> None:
         assert words in text
 
 
-def test_a_column_without_any_figure_is_named_below_and_not_shown() -> None:
-    whole = found()
-    section = whole.sections[0]
-    rows = [
-        msgspec.structs.replace(row, figures=row.figures | {"first_half": Figure(None, None, None)})
-        for row in section.rows
-    ]
-    page = render_evaluation(msgspec.structs.replace(whole, sections=[msgspec.structs.replace(section, rows=rows)]))
-    assert "No system's labels or scores allow: first half." in page
-    assert '<th scope="col">first half</th>' not in page
-    assert '<th scope="col">first half</th>' in render_evaluation(whole)
-
-
 def test_render_evaluation_hostile_names_are_text() -> None:
     text = checked(render_evaluation(found(EVIL, EVIL), title=EVIL)).text
     assert '<script>alert("1")</script>' in text
@@ -105,11 +90,3 @@ def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None
     assert few.sections[0].rows[0].folds is None
     assert "too few tasks for an interval" in checked(render_evaluation(few)).text
     assert "too few tasks for an interval" not in checked(render_evaluation(enough)).text
-
-
-def test_page_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
-    def noted(groups: int) -> str:
-        runs = [run(f"r{at}", "uaa", group=f"t{at % groups}", error_step=1) for at in range(20)]
-        return evaluate(runs, [of_steps("mine", {one.id: [None, 1.0, 0.0] for one in runs})]).sections[0].note
-
-    assert (noted(4), noted(5)) == ("too few tasks for an interval, and for folds", "")

@@ -20,14 +20,6 @@ def test_own_start_a_change_is_told_against_the_runs_own_mean() -> None:
     assert told[2] == pytest.approx({"drift.change": recent - 0.3})
 
 
-def test_own_start_a_steady_measure_does_not_change_and_an_unknown_one_is_passed_over() -> None:
-    start = OwnStart()
-    for _ in range(5):
-        start.learn({"novelty": 0.5, "goal_drift": None, "stall": 0.9})
-    assert start.changes({"novelty": 0.5, "goal_drift": 0.9, "stall": 0.9}) == {"novelty.change": 0.0}
-    assert set(start.levels) == {"novelty"}
-
-
 def test_own_start_ask_anew_lets_a_level_follow_soon() -> None:
     start = OwnStart()
     for _ in range(12):
