@@ -19,7 +19,7 @@ _STEMS: dict[str, str] = {
     "uninstall prune lösch gelösch entfern suppri supprim effac enlèv enlev borr elimin elimín quit rimuov cancellar "
     "apag remov exclu throw",
     "add": "add includ introduc insert implement creat append mak mad attach mkdir touch füg ergänz bau anleg anzuleg "
-    "ajout inclu inclus añad agreg agregu aggiung crea cré adicion leg",
+    "hinzugefüg eingefüg eingebau ajout inclu inclus añad agreg agregu aggiung crea cré adicion leg",
     "write": "writ wrot written sav guard enregistr ersetz overwrit put speicher",
     "use": "use using used import employ requir verwend benutz nutz utilis utilic utiliz usar rely call invoke adopt "
     "duz tutoy tute",

@@ -17,6 +17,7 @@ from unicodedata import normalize
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.core.words import word_set
+from coherence.detect.acts import acts_of as families_of
 from coherence.detect.asked import (
     Kind,
     is_brief,
@@ -32,6 +33,7 @@ from coherence.detect.asked import (
     wants_text,
 )
 from coherence.detect.authored import FILLER, GIVING, INFORMING, LINKS, WORLDLY, acts_of, things_of, tokens_of
+from coherence.detect.claim_words import DONE, is_negation
 from coherence.detect.code_features import (
     COMMENT,
     FEATURES,
@@ -44,10 +46,10 @@ from coherence.detect.code_features import (
     named,
     other_code,
 )
-from coherence.detect.constraints import ACTS, DONE, forbidden, is_negation
 from coherence.detect.languages import FUNCTION_WORDS, differ, language
 from coherence.detect.ngrams import bag, shares
 from coherence.detect.text_analysis import statements
+from coherence.detect.violations import forbidden
 
 MAX_CHARS = 8_000
 """Characters of a task or an answer that are read; of a longer one, half from its beginning and half from its end."""
@@ -67,7 +69,6 @@ BRIEF_WORDS = 5
 """Words of a further sentence that are more than a task wants that asks for a word or a number."""
 
 _bag = lru_cache(maxsize=4)(bag)
-_NAMES = {act: lazy_regex(rf"\b(?:{'|'.join(ACTS[act][0].split())})\b", re.IGNORECASE) for act in ("change", "remove")}
 
 _STRONG = lazy_regex(
     r"\b(?:(?:took|taken|taking) the liberty|(?:took|take|taking) the (?:opportunity|chance)|at it\b"
@@ -241,10 +242,10 @@ def forbidden_features(task: str, answer: str) -> tuple[str, ...]:
     ()
     """
     items = {
-        name: item.text
-        for item in forbidden(task)
-        if item.act in ("add", "have", "use")
-        for name in features_in(item.text)
+        name: text
+        for text, each in forbidden(task).items()
+        if not {"add", "have", "use"}.isdisjoint(each.acts)
+        for name in features_in(text)
     }
     if not items:
         return ()
@@ -380,7 +381,7 @@ def _objects(task: str, tokens: Sequence[str], evidence: Evidence, first: bool) 
             continue
         if not evidence.anything and act.verb not in WORLDLY and not (evidence.asks and act.verb in DOING):
             continue
-        if any(act.verb in DONE[name] and _NAMES[name].search(task) for name in ("change", "remove")):
+        if any(act.verb in DONE[name] and name in _acts_of_task(task) for name in ("change", "remove")):
             continue  # more of what was asked for
         is_asked = _is_asked_act(task, act.verb)
         if is_asked and not evidence.weak:
@@ -448,6 +449,11 @@ def _strange(task: str, things: Iterable[tuple[str, ...]]) -> Iterator[str]:
 @lru_cache(maxsize=4)
 def _words(task: str) -> frozenset[str]:
     return frozenset(_PLAIN.findall(task.lower()))
+
+
+@lru_cache(maxsize=4)
+def _acts_of_task(task: str) -> frozenset[str]:
+    return frozenset().union(*map(families_of, _words(task)))
 
 
 @lru_cache(maxsize=1024)

@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import may_hold, word_set
-from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.text_analysis import tokens
+
+SKIPPED = word_set(
+    "the a an any its his her their this that these those my our your new extra more other additional further some "
+    "all no of der die das den dem ein eine einen keine kein keinen le la les des de d l un une du aucun aucune el los "
+    "las una ningún ninguna"
+)
+"""Words before or inside what is forbidden that say nothing about it."""
+
+BOUNDS = word_set(
+    "to in into from for with on at by as so because while but just only when if since than then where which who that "
+    "please instead anywhere yet again either it them was were is are has have had been also too now everywhere though "
+    "zu in im aus für mit auf bei weil damit aber hinzu ein nicht dans pour avec sur mais en para con pero al "
+    "del bitte por , and or oder und et y"
+)
+"""Words that end what is forbidden or what was done."""
+
+NEGATIONS = word_set(
+    "no not never none nothing without neither nor cannot avoid avoided avoiding refrained kept unchanged untouched "
+    "instead rather reverted undid kein keine keinen keinerlei nicht nie ohne ne n pas aucun aucune jamais sans sin "
+    "ningún ninguna nunca"
+)
+
+UNREAL = word_set(
+    "would could should might may can will if whether unless want wanted shall must let asked told requested würde "
+    "könnte falls soll voudrais pourrais si podría quieres"
+)
+"""Words that say that a thing was not done, only wished, asked for or possible."""
+
+ACTORS = word_set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
+"""Words that may stand right before what the answer says it did."""
+
+DONE: Mapping[str, frozenset[str]] = {
+    "add": word_set(
+        "added included introduced inserted implemented created wrote written adds includes installed wired "
+        "hooked enabled integrated attached emitted emits placed hinzugefügt eingefügt ergänzt eingebaut "
+        "ajouté ajoutée inclus añadido añadí agregado agregué incluido"
+    ),
+    "change": word_set(
+        "changed modified touched edited altered updated rewrote rewritten refactored renamed moved replaced "
+        "removed deleted geändert verändert bearbeitet angepasst umbenannt modifié modifiée changé modificado "
+        "modifiqué cambiado cambié"
+    ),
+    "remove": word_set(
+        "removed deleted dropped erased gelöscht entfernt supprimé supprimée enlevé borrado borré eliminado eliminé"
+    ),
+    "use": word_set("used using uses imported employed verwendet benutzt genutzt utilisé utilisée usado usé utilizado"),
+    "run": word_set("ran executed started launched"),
+    "send": word_set("sent emailed contacted messaged called shared"),
+    "publish": word_set("pushed committed deployed published merged released installed"),
+    "buy": word_set("bought paid booked ordered cancelled canceled"),
+}
+"""Family of acts -> words by which an answer says that it did one."""
 
 _ACTS: dict[str, tuple[str, str]] = {
     "send": (
@@ -170,6 +221,11 @@ def clause_words(text: str) -> list[str]:
 def first_words(text: str, most: int) -> list[str]:
     """Return the first of the :func:`clause_words` of a text."""
     return [found[0].casefold().replace("’", "'") for found in islice(_WORD.finditer(text), most)]
+
+
+def is_negation(token: str) -> bool:
+    """Tell whether a word says that a thing was not done, or only wished or possible."""
+    return token in NEGATIONS or token in UNREAL or token.endswith("n't")
 
 
 def negations(words: Iterable[str]) -> int:

@@ -137,8 +137,8 @@ EMPTY = tokens(
     "those he she him her his they their we us our my your you i me its himself herself in on at from with for by "
     "und oder nicht mehr keine kein der die das den dem ein eine einen Fall Umständen autres autre otro otra otros "
     "favor nadie personne nobody place single particular mich mir uns ihm ihr ihn sich te se me lui leur ella ello "
-    "nada niente nothing zusätzliche weitere resource resources rows row already instead even too also about another "
-    "person alike case circumstances encore todavía aún noch ancora ainda"
+    "nada niente nothing hinzu zusätzliche resource resources rows row already instead even too also about another "
+    "weitere person alike case circumstances encore todavía aún noch ancora ainda"
 )
 """Tokens that say nothing of what is forbidden."""
 

@@ -145,6 +145,10 @@ RELATIVE = lazy_regex(
     re.IGNORECASE,
 )
 """A comma that parts no clauses: "everything, which"."""
+LISTED = lazy_regex(
+    r",(?= (?:[\w-]{1,30} ){0,2}[\w-]{1,30}(?:, [\w -]{1,60}){0,3},? (?:or|nor|oder|ou|ni) )", re.IGNORECASE
+)
+"""A comma that stands for "or", as in "comments, tests or logging"."""
 THERE = lazy_regex(r"\b(?:there|dort|darin|là|allí|ahí|lì)\b", re.IGNORECASE)
 THEIRS = lazy_regex(r"\b(?:its|their|these|those|deren|dessen|sus|leurs|ses)\b", re.IGNORECASE)
 FOR_GOOD = lazy_regex(
