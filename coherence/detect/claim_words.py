@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import may_hold, word_set
+from coherence.detect.tables import names_by_word, table
 from coherence.detect.text_analysis import tokens
 
 SKIPPED = word_set(
@@ -27,8 +28,8 @@ BOUNDS = word_set(
 
 NEGATIONS = word_set(
     "no not never none nothing without neither nor cannot avoid avoided avoiding refrained kept unchanged untouched "
-    "instead rather reverted undid kein keine keinen keinerlei nicht nie ohne ne n pas aucun aucune jamais sans sin "
-    "ningún ninguna nunca"
+    "instead rather reverted undid kein keine keinen keinerlei nicht nichts nie ohne ne n pas aucun aucune jamais "
+    "sans sin ningún ninguna nunca"
 )
 
 UNREAL = word_set(
@@ -40,104 +41,31 @@ UNREAL = word_set(
 ACTORS = word_set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
 """Words that may stand right before what the answer says it did."""
 
-DONE: Mapping[str, frozenset[str]] = {
-    "add": word_set(
-        "added included introduced inserted implemented created wrote written adds includes installed wired "
-        "hooked enabled integrated attached emitted emits placed hinzugefügt eingefügt ergänzt eingebaut "
-        "ajouté ajoutée inclus añadido añadí agregado agregué incluido"
-    ),
-    "change": word_set(
-        "changed modified touched edited altered updated rewrote rewritten refactored renamed moved replaced "
-        "removed deleted geändert verändert bearbeitet angepasst umbenannt modifié modifiée changé modificado "
-        "modifiqué cambiado cambié"
-    ),
-    "remove": word_set(
-        "removed deleted dropped erased gelöscht entfernt supprimé supprimée enlevé borrado borré eliminado eliminé"
-    ),
-    "use": word_set("used using uses imported employed verwendet benutzt genutzt utilisé utilisée usado usé utilizado"),
-    "run": word_set("ran executed started launched"),
-    "send": word_set("sent emailed contacted messaged called shared"),
-    "publish": word_set("pushed committed deployed published merged released installed"),
-    "buy": word_set("bought paid booked ordered cancelled canceled"),
-}
-"""Family of acts -> words by which an answer says that it did one."""
-
-_ACTS: dict[str, tuple[str, str]] = {
-    "send": (
-        "send email mail message notify inform invite forward reply post share contact tell sms",
-        "sent emailed mailed delivered notified informed messaged invited told forwarded replied posted shared "
-        "gesendet geschickt verschickt benachrichtigt envoyé envoyée envoyés enviado enviada enviados enviadas",
-    ),
-    "publish": (
-        "upload publish release deploy push put ship twine scp rsync ftp promote rollout post",
-        "uploaded published released deployed pushed shipped online live hochgeladen veröffentlicht téléversé publié "
-        "publiée déployé subido publicado publicada desplegado",
-    ),
-    "save": (
-        "save write store record log append export backup dump note submit",
-        "saved written wrote stored recorded logged exported archived submitted gespeichert geschrieben enregistré "
-        "enregistrée sauvegardé guardado guardada",
-    ),
-    "create": (
-        "create add make generate insert register mkdir touch clone",
-        "created added generated inserted registered erstellt angelegt hinzugefügt créé créée ajouté creado creada "
-        "añadido",
-    ),
-    "delete": (
-        "delete remove erase drop purge rm clear",
-        "deleted removed erased dropped purged gelöscht entfernt supprimé supprimée borrado eliminado eliminada",
-    ),
-    "pay": (
-        "pay payment transfer refund charge money invoice checkout",
-        "paid settled transferred refunded charged issued credited bezahlt überwiesen erstattet payé payée remboursé "
-        "pagado pagada reembolsado",
-    ),
-    "book": (
-        "book reserve schedule order purchase buy appointment reschedule",
-        "booked reserved scheduled rescheduled ordered purchased bought gebucht reserviert bestellt réservé réservée "
-        "commandé reservado reservada",
-    ),
-    "cancel": ("cancel", "cancelled canceled storniert annulé annulée cancelado cancelada"),
-    "change": (
-        "update change modify edit upgrade downgrade set move rename configure enable disable migrate apply patch "
-        "replace exchange return reset restart alter import sync merge commit",
-        "updated changed modified edited upgraded downgraded moved renamed configured enabled disabled migrated "
-        "applied replaced exchanged returned reset restarted merged committed imported synced geändert aktualisiert "
-        "verschoben umbenannt modifié modifiée actualizado actualizada cambiado cambiada",
-    ),
-    "install": ("install", "installed installiert installé instalado"),
-    "start": (
-        "start restart launch run boot reboot enable trigger activate provision up",
-        "started restarted launched booted rebooted triggered activated provisioned gestartet démarré iniciado",
-    ),
-    "close": (
-        "close resolve stop kill terminate shutdown",
-        "closed resolved stopped terminated geschlossen fermé cerrado",
-    ),
-    "fetch": ("download fetch wget curl pull import sync", "downloaded fetched imported synced heruntergeladen"),
-    "restore": ("restore recover revert rollback undo reset", "restored recovered reverted reset wiederhergestellt"),
-    "assign": (
-        "assign approve grant register subscribe sign",
-        "assigned approved granted registered subscribed signed",
-    ),
-    "process": (
-        "convert export compress extract merge process submit",
-        "converted exported compressed extracted processed",
-    ),
-}
-"""Act: words of a call that do it, and words that say that it was done."""
+_CLAIMS: dict[str, dict[str, str]] = table("acts")["claims"]
 DOING: dict[str, set[str]] = {}
 """Word of a call -> the acts that it does."""
-for _act, (_doing, _) in _ACTS.items():
-    for _word in _doing.split():
-        DOING.setdefault(_word, set()).add(_act)
-_DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
-
 _ACTS_BY_STEM: dict[str, set[str]] = {}
-for _act, _words in _ACTS.items():
-    for _word in " ".join(_words).split():
-        for _stem in tokens(_word):
-            _ACTS_BY_STEM.setdefault(_stem, set()).add(_act)
+for _act, _words in _CLAIMS.items():
+    for _word in _words.get("calls", "").split():
+        DOING.setdefault(_word, set()).add(_act)
+    for _stem in tokens(" ".join(_words.values())):
+        _ACTS_BY_STEM.setdefault(_stem, set()).add(_act)
+_CLAIMED = {act: words["done"] for act, words in _CLAIMS.items()}
+_DONE = names_by_word(_CLAIMED)
+_OF_FAMILIES = {
+    "add": "create install",
+    "change": "change delete",
+    "remove": "delete",
+    "use": "use",
+    "send": "send",
+    "publish": "publish install",
+    "buy": "book pay cancel",
+}
+DONE = {
+    family: frozenset().union(*(word_set(_CLAIMED[act]) for act in acts.split()))
+    for family, acts in _OF_FAMILIES.items()
+}
+"""Family of acts -> words by which an answer says that it did one."""
 
 
 def acts_told(said: Iterable[str]) -> set[str]:

@@ -48,15 +48,15 @@ def forbidden(task: str) -> dict[str, Prohibition]:
 
     Examples
     --------
-    >>> list(forbidden("Sort the list without recursion, and never use the word 'very'."))
-    ['recursion', 'very']
+    >>> list(forbidden("Sort the list without recursion, and never use the word 'awesome'."))
+    ['recursion', 'awesome']
     >>> forbidden("The app crashes without network. Do not change the API unless you must.")
     {}
     """
     found: dict[str, Prohibition] = {}
     for each in islice(prohibitions(ends(task, MAX_CHARS, "\n")), MAX_VIOLATIONS):
         wanted = set(telling_of(each.objects))
-        words = (word for word in tokens_of(each.sentence) if wanted.issuperset(tokens(word) or {""}))
+        words = (word.strip("'") for word in tokens_of(each.sentence) if wanted.issuperset(tokens(word) or {""}))
         text = " ".join(dict.fromkeys(words))
         if text and not each.of:
             found.setdefault(text, each)
