@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
-from coherence.detect.tables import expression, names_by_word, table, words_by_name
+from coherence.detect.tables import expressions, names_by_word, table, words_by_name
 
 _TABLE = table("restrictions")
 _WORDS = words_by_name(_TABLE["words"])
+_FORMS = expressions(_TABLE["forms"])
 
-
-def _form(name: str) -> re.Pattern[str]:
-    return lazy_regex(expression(_TABLE["forms"][name]), re.IGNORECASE)
-
-
-CLAUSE_END = _form("clause_end")
+CLAUSE_END = _FORMS["clause_end"]
 WORD = lazy_regex(r"(?:(?<!\S)\.)?[\w@/~*+-][\w@./~*'+-]*")
-CONTRACTED = _form("contracted")
-CONDITION = _form("condition")
-MINE = _form("mine")
+CONTRACTED = _FORMS["contracted"]
+CONDITION = _FORMS["condition"]
+MINE = _FORMS["mine"]
 PHRASES = {
     phrase: word for word, phrases in _TABLE["phrases"].items() for phrase in phrases.replace("\n", "").split("|")
 }
@@ -44,27 +40,27 @@ NEW = _WORDS["new"]
 NO_MATTER = _WORDS["no_matter"]
 """Nouns that "no" describes rather than forbids."""
 VAGUE = _WORDS["vague"]
-ONLY_IN = _form("only_in")
-POLITE = _form("polite")
-RELATIVE = _form("relative")
-LISTED = _form("listed")
-THERE = _form("there")
-THEIRS = _form("theirs")
-FOR_GOOD = _form("for_good")
-EXISTING = _form("existing")
+ONLY_IN = _FORMS["only_in"]
+POLITE = _FORMS["polite"]
+RELATIVE = _FORMS["relative"]
+LISTED = _FORMS["listed"]
+THERE = _FORMS["there"]
+THEIRS = _FORMS["theirs"]
+FOR_GOOD = _FORMS["for_good"]
+EXISTING = _FORMS["existing"]
 BE = _WORDS["be"]
 OTHER_MODAL = _WORDS["other_modal"]
-GERMAN_NOT = _form("german_not")
+GERMAN_NOT = _FORMS["german_not"]
 ROMANCE_NOT = _WORDS["romance_not"]
 QUANTIFIED = _WORDS["quantified"]
-STAYS = _form("stays")
-CLOSED = _form("closed")
-OUT = _form("out")
+STAYS = _FORMS["stays"]
+CLOSED = _FORMS["closed"]
+OUT = _FORMS["out"]
 AT = lazy_regex(r"\s(?:in|on|of|from|with|and|und|et|y)\s")
-ALL = _form("all")
-EXCEPT = _form("except")
-MYSELF = _form("myself")
-LOOK = _form("look")
+ALL = _FORMS["all"]
+EXCEPT = _FORMS["except"]
+MYSELF = _FORMS["myself"]
+LOOK = _FORMS["look"]
 CHINESE_ACTS = names_by_word(_TABLE["chinese"]["acts"])
 _ACTS = "|".join(sorted(CHINESE_ACTS, key=len, reverse=True))
 CHINESE = lazy_regex(
@@ -76,4 +72,4 @@ CHINESE_MORE = lazy_regex(rf"(?:、|或者?|和|及|与)({_ACTS})")
 CHINESE_THINGS = names_by_word(_TABLE["chinese"]["things"])
 CUES = tuple(cue.replace("_", " ") for cue in _TABLE["cues"].split())
 """One of these is in any sentence that forbids something."""
-NEGATIVE = _form("negative")
+NEGATIVE = _FORMS["negative"]

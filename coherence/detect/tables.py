@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from coherence.core.lazy import lazy_regex
 
 
 @cache
@@ -40,6 +43,11 @@ def names_by_word(tables: dict[str, str]) -> dict[str, str]:
     'send'
     """
     return {word: name for name, words in tables.items() for word in words.split()}
+
+
+def expressions(tables: dict[str, str], flags: int = re.IGNORECASE) -> dict[str, re.Pattern[str]]:
+    """Return the regular expressions of a table, each compiled at its first use."""
+    return {name: lazy_regex(expression(lines), flags) for name, lines in tables.items()}
 
 
 def expression(lines: str) -> str:
