@@ -9,6 +9,7 @@ from itertools import islice
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.language_names import LANGUAGES
+from coherence.detect.number_words import WORDS as NUMBER_WORDS
 from coherence.detect.prohibition import Prohibition
 from coherence.detect.tables import expressions, table, words_by_name
 
@@ -34,21 +35,7 @@ _PATHS = lazy_regex(
 DOMAIN = lazy_regex(r"(?<![\w/])(?:[\w-]{1,40}\.){1,4}(?:com|org|net|example|de|fr|es|it|io|eu|test|co|ch|at|uk)\b")
 _MAIL = lazy_regex(r"[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[\w-]{1,60}")
 _NAME = lazy_regex(r"\b[A-ZÄÖÜÉ][\w'-]{1,30}")
-_COUNTED = (
-    "one ein eine un une uno una um uma|two zwei deux dos due dois|three drei trois tres tre três|"
-    "four vier quatre cuatro quattro|five fünf cinq cinco cinque|six sechs seis sei|seven sieben sept siete|"
-    "eight acht huit ocho otto|nine neun neuf nueve nove|ten zehn dix diez dieci dez|eleven elf|"
-    "twelve zwölf douze doce dodici doze"
-)
-_NUMBER_WORDS = {
-    word: number
-    for number, words in enumerate(
-        _COUNTED.split("|"),
-        1,
-    )
-    for word in words.split()
-} | {"fifteen": 15, "twenty": 20, "zwanzig": 20, "thirty": 30, "forty": 40, "fifty": 50, "fünfzig": 50, "hundred": 100}
-_NUMBERS = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
+_NUMBERS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _NUMBER = rf"(?P<sign>[$€£])?\s?\b(?P<number>\d{{1,9}}(?:[.,]\d{{3}}){{0,3}}(?:[.,]\d{{1,2}})?|{_NUMBERS})\b"
 _UNIT = r"(?P<unit>[$€£]|[\w-]{1,20})"
 _MOST = (
@@ -148,7 +135,7 @@ def _paths_in(text: str) -> tuple[str, ...]:
 
 
 def _hour(number: str, half: str | None) -> int:
-    hour = _NUMBER_WORDS.get(number.casefold()) or int(number)
+    hour = NUMBER_WORDS.get(number.casefold()) or int(number)
     return hour + (12 if half and half.casefold() == "pm" and hour < 12 else 0)
 
 
@@ -164,7 +151,7 @@ def bounds(said: str) -> Iterator[Prohibition]:
     """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
     for found in (*islice(_AT_MOST.finditer(said), 3), *islice(_TOPS.finditer(said), 2)):
         text = found["number"].casefold()
-        number = _NUMBER_WORDS.get(text)
+        number = NUMBER_WORDS.get(text)
         value = float(number or re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", "."))
         before = said[: found.start()]
         if found["over"] and _NO_BEFORE.search(before) is None and _NO_AFTER.match(said, found.end()) is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import may_hold, word_set
+from coherence.core.words import word_set
 from coherence.detect.tables import names_by_word, table
 from coherence.detect.text_analysis import tokens
 
@@ -112,26 +112,6 @@ FLAWLESS = lazy_regex(
     re.IGNORECASE,
 )
 """Words that deny nothing but trouble."""
-IN_FLAWLESS = (
-    *("problem", "error", "issue", "failure", "warning", "fault", "hitch", "trouble", "inciden", "high", "critical"),
-    *(
-        "conflict",
-        "overlap",
-        "clash",
-        "duplica",
-        "rejection",
-        "delay",
-        "gap",
-        "leftover",
-        "konflikt",
-        "überschneidung",
-        "conflit",
-        "doublon",
-    ),
-    *("fehl", "erreur", "échec", "problème", "fallo", "rechazo", "erro", "falha", "intopp", "to complain", "to fix"),
-    "to do",
-)
-
 CLAUSE = lazy_regex(
     r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
     r"|:\s|\s[–—-]\s|[()]",
@@ -204,7 +184,7 @@ def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
 
 def clauses_of(statement: str) -> Iterator[list[str]]:
     """Yield the words of each clause of a statement, without what it quotes at length."""
-    plain = FLAWLESS.sub("cleanly", statement) if may_hold(statement, IN_FLAWLESS) else statement
+    plain = FLAWLESS.sub("cleanly", statement)
     for clause in CLAUSE.split(_ASIDE.sub(" ", plain) if '"' in plain or "“" in plain else plain):
         words = clause_words(clause or "")
         if words:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
@@ -37,62 +36,48 @@ _BARE = r"(?<!the )(?<!a )(?<!an )(?<!your )(?<!our )(?<!to )(?<!be )(?<!der )(?
 
 
 class _Family(NamedTuple):
-    """An activity as ``acts.toml`` writes it, where every field is explained."""
+    """An activity of ``acts.toml``, where every field is explained."""
 
-    calls: str
-    done: str = ""
-    said: str = ""
-    dense: str = ""
-    mine: bool = False
-
-
-_FAMILIES = {
-    name: _Family(mine=fields.get("mine", False), **{key: expression(fields[key]) for key in fields if key != "mine"})
-    for name, fields in table("acts")["activities"].items()
-}
-
-
-class _Told(NamedTuple):
-    """Expressions of a family."""
-
-    done: re.Pattern[str] | None
-    said: re.Pattern[str] | None
-    dense: re.Pattern[str] | None
+    verbs: re.Pattern[str]
+    """Its participles, in a result."""
+    done: re.Pattern[str]
+    """The same with the words that make a claim of them."""
+    said: re.Pattern[str]
+    dense: re.Pattern[str]
     calls: re.Pattern[str]
+    mine: bool
 
 
-@lru_cache(maxsize=1)
-def _tables() -> dict[str, _Told]:
-    return {name: _compiled(family) for name, family in _FAMILIES.items()}
+_NOTHING = "(?!)"
 
 
-@lru_cache(maxsize=1)
-def _gates() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what any verb of a family is found by, and any word in Chinese or Japanese: most clauses have none."""
-    done = "|".join(family.done for family in _FAMILIES.values() if family.done)
-    dense = "|".join(family.dense for family in _FAMILIES.values() if family.dense)
-    return re.compile(rf"(?<!\S)(?:{done})(?!\S)"), re.compile(dense)
+def _family(fields: dict[str, Any]) -> _Family:
+    done, said, dense = (expression(fields.get(key, _NOTHING)) for key in ("done", "said", "dense"))
+    mine = fields.get("mine", False)
+    behind = _ME if mine else rf"(?<!\S)(?:{_BY}) (?:\S+ ){{0,6}}?"
+    verb = rf"{_BARE}(?:{done})(?!\S)"
+    after = "(?:[をはがに]|も){0,2}(?:しました|した|し|済み|完了|了|过|成功|到|给|通过)"
+    before = "(?:已经?|还|我|并|又|都|现在)[^,，。]{0,8}?"
+    return _Family(
+        verbs=lazy_regex(rf"\b(?:{done})\b"),
+        done=lazy_regex(rf"{_AT_FIRST}{verb}{_ITS_OBJECT}|(?:{behind}){verb}(?! (?:werden|sein)(?!\S))"),
+        said=lazy_regex(said),
+        dense=lazy_regex(rf"(?:{dense})[^,，。]{{0,6}}?{after}|{before}(?:{dense})|(?:{dense})(?:过|了)"),
+        calls=lazy_regex(expression(fields["calls"])),
+        mine=mine,
+    )
 
 
-def _compiled(family: _Family) -> _Told:
-    behind = _ME if family.mine else rf"(?<!\S)(?:{_BY}) (?:\S+ ){{0,6}}?"
-    done = None
-    if family.done:
-        verb = rf"{_BARE}(?:{family.done})(?!\S)"
-        done = rf"{_AT_FIRST}{verb}{_ITS_OBJECT}|(?:{behind}){verb}(?! (?:werden|sein)(?!\S))"
-    dense = None
-    if family.dense:
-        after = "(?:[をはがに]|も){0,2}(?:しました|した|し|済み|完了|了|过|成功|到|给|通过)"
-        before = "(?:已经?|还|我|并|又|都|现在)[^,，。]{0,8}?"
-        dense = rf"(?:{family.dense})[^,，。]{{0,6}}?{after}|{before}(?:{family.dense})|(?:{family.dense})(?:过|了)"
-    told = [re.compile(source) if source else None for source in (done, family.said, dense)]
-    return _Told(told[0], told[1], told[2], re.compile(family.calls))
+_FAMILIES = {name: _family(fields) for name, fields in table("acts")["activities"].items()}
+_VERBS = "|".join(expression(fields.get("done", _NOTHING)) for fields in table("acts")["activities"].values())
+_ANY_VERB = lazy_regex(rf"(?<!\S)(?:{_VERBS})(?!\S)")
+"""Any participle of a family: most clauses have none."""
 
 
 def families_of(call: str) -> list[str]:
     """Return the families of activities that a call, its tool and its arguments in one text, may have done."""
     low = call.casefold()
-    return [name for name, told in _tables().items() if told.calls.search(low) is not None]
+    return [name for name, family in _FAMILIES.items() if family.calls.search(low)]
 
 
 MAX_CLAUSE = 240
@@ -101,26 +86,19 @@ MAX_CLAUSE = 240
 
 def _claimed(statement: str) -> Iterator[tuple[str, str]]:
     """Yield the families that a statement plainly claims, each with what follows the claim in its clause."""
-    tables, (verbs, nouns) = _tables(), _gates()
     for clause in CLAUSE.split(FLAWLESS.sub("cleanly", statement)):
         text = " ".join(word for word in clause_words((clause or "")[:MAX_CLAUSE]) if word not in ".!,")
-        has_verb = verbs.search(text) is not None
-        for name, told in tables.items():
-            found = told.done.search(text) if has_verb and told.done is not None else None
-            found = found or (told.said.search(text) if told.said is not None else None)
+        has_verb = _ANY_VERB.search(text) is not None
+        for name, family in _FAMILIES.items():
+            found = (family.done.search(text) if has_verb else None) or family.said.search(text)
             if found is None:
                 continue
             before, after = text[: found.end()].split(), text[found.end() :]
             if is_plain(before) and not negations([*before, *after.split()[:2]]):
                 yield name, after
-    if statement.isascii() or nouns.search(statement) is None:
-        return
-    for clause in _DENSE_END.split(statement):
-        if DENSE_DONE.search(clause) is None or _DENSE_UNREAL.search(clause) is not None:
-            continue
-        for name, told in tables.items():
-            if told.dense is not None and told.dense.search(clause) is not None:
-                yield name, ""
+    for clause in () if statement.isascii() else _DENSE_END.split(statement):
+        if DENSE_DONE.search(clause) and not _DENSE_UNREAL.search(clause):
+            yield from ((name, "") for name, family in _FAMILIES.items() if family.dense.search(clause))
 
 
 _DENSE_END = lazy_regex("[,，、。;；:：！!\n]|て、")
@@ -175,20 +153,20 @@ def never_done(
     """
     if not made:
         return None
-    tables, known = _tables(), set(earlier)
+    known = set(earlier)
     for statement in statements:
         if statement.endswith(("?", "？")):
             continue
         for name, after in _claimed(statement.replace("’", "'")):
             if name in known:
                 continue
-            calls = tables[name].calls
-            if any(calls.search(each.call) or _tells(name, each.result) for each in made):
+            family = _FAMILIES[name]
+            if any(family.calls.search(each.call) or _tells(name, each.result) for each in made):
                 if name == "look" and _unseen(after, made):
                     return statement
                 known.add(name)
                 continue
-            if _FAMILIES[name].mine or (acted and all(each.whole for each in made)):
+            if family.mine or (acted and all(each.whole for each in made)):
                 return statement
     return None
 
@@ -196,9 +174,9 @@ def never_done(
 def _tells(name: str, result: str) -> bool:
     """Tell whether a result speaks of an activity."""
     family = _FAMILIES[name]
-    if family.done and re.search(rf"\b(?:{family.done})\b", result) is not None:
+    if family.verbs.search(result) is not None:
         return True
-    return not family.mine and name != "starts" and _tables()[name].calls.search(result) is not None
+    return not family.mine and name != "starts" and family.calls.search(result) is not None
 
 
 def _unseen(after: str, made: Sequence[Made]) -> bool:
