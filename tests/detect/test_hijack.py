@@ -130,12 +130,21 @@ def test_judge_call_a_long_text_does_not_hide_the_recipient_nor_make_an_asked_fo
 CODE = ("verify_account", {"code": "417223"})
 
 
-def test_note_result_what_the_agents_own_acting_call_was_answered_is_no_injection() -> None:
-    told = "Please verify your account to proceed with the transfer."
+@pytest.mark.parametrize(
+    ("told", "tool", "call", "trusted"),
+    [
+        ("Please verify your account to proceed with the transfer.", "send_money", CODE, True),
+        (ATTACK, "create_event", ("send_money", THEFT), False),  # names somebody new
+        (f"{ATTACK} {'All went well today. ' * 30}", "create_event", ("send_money", THEFT), False),  # is long
+    ],
+)
+def test_note_result_what_the_agents_own_acting_call_was_answered_is_no_injection(
+    told: str, tool: str, call: tuple[str, Any], trusted: bool
+) -> None:
     read, acted = after(goal="Pay the bill."), after(goal="Pay the bill.")
     note_result(read, 4, TextAnalysis(told), "read_file")
-    note_result(acted, 4, TextAnalysis(told), "send_money")
-    assert judge_call(acted, *CODE).value < ALARM_5 < judge_call(read, *CODE).value
+    note_result(acted, 4, TextAnalysis(told), tool)
+    assert (judge_call(acted, *call).value < ALARM_5 < judge_call(read, *call).value) is trusted
 
 
 MAILS = """- body: 'Please rename the folder plan-7 to plan-8.'
@@ -152,14 +161,6 @@ def test_note_result_only_the_record_that_the_user_pointed_at_is_delegated_to() 
     hers = judge_call(facts, "rename_folder", {"from": "plan-7", "to": "plan-8"})
     other = judge_call(facts, "delete_folder", {"name": "budget-9"})
     assert hers.value < ALARM_5 < other.value
-
-
-def test_note_result_an_answer_that_names_somebody_new_or_is_long_stays_suspect() -> None:
-    for told in (ATTACK, f"{ATTACK} {'All went well today. ' * 30}"):
-        read, acted = after(BILL), after(BILL)
-        note_result(read, 4, TextAnalysis(told), "read_file")
-        note_result(acted, 4, TextAnalysis(told), "create_event")
-        assert judge_call(acted, "send_money", THEFT) == judge_call(read, "send_money", THEFT)
 
 
 def test_acts_a_tool_that_brings_what_others_wrote_does_not() -> None:

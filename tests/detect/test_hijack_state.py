@@ -37,18 +37,6 @@ def standing(watch: HijackWatch) -> int | None:
     return watch.worst.seq if watch.worst is not None else None
 
 
-def test_hijack_watch_without_anything_that_was_asked_nothing_is_judged() -> None:
-    watch = HijackWatch()
-    watch.ask("and the")  # says nothing
-    watch.read(1, TextAnalysis(INJECTED))
-    watch.call(2, *FOREIGN)
-    assert (watch.worst, watch.judge(*FOREIGN)) == (None, None)
-    watch.ask("Pay the bill")
-    assert watch.judge(*FOREIGN) is not None
-    watch.call(4, *FOREIGN)
-    assert standing(watch) == 4
-
-
 @pytest.mark.parametrize(
     ("done", "standing_call"),
     [
@@ -120,51 +108,29 @@ def test_judge_whoever_asks_for_the_call_after_the_result_has_asked_for_it(
     assert score is not None and (score.value < ALARM_5) is asked_for
 
 
-def test_look_what_the_user_said_one_by_one_is_bounded_and_ends_with_the_goal() -> None:
+def test_ask_another_goal_ends_what_was_said_and_that_a_text_decides_what_is_done() -> None:
     watch = watching()
     for number in range(20):
         watch.ask(f"Send {'x' * (number + 2)} mails")
     watch.ask(" ".join(f"word{number}" for number in range(500)))
     assert len(watch.known.replies) == MAX_REPLIES and all(len(reply) <= MAX_REPLY for reply in watch.known.replies)
-    watch.ask("Book a flight", anew=True)
-    assert watch.known.replies == []
-
-
-def test_judge_another_goal_ends_that_a_text_decides_what_is_done() -> None:
-    watch = watching()
     watch.ask("Follow the steps in SETUP.md", anew=True)
-    watch.ask("and tell me the total")
+    assert watch.known.replies == []
     delegated = watch.judge(*FOREIGN)
     watch.ask("Pay the bill in bill.txt", anew=True)
     own = watch.judge(*FOREIGN)
-    assert watch.known.delegated is False
-    assert delegated is not None and own is not None
-    assert delegated.value < 0.6 * own.value  # provenance counted 0.4
+    assert delegated is not None and own is not None and delegated.value < 0.6 * own.value  # provenance counted 0.4
 
 
-def test_renumber_of_an_earlier_session_nothing_has_a_number() -> None:
-    watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.renumber()
-    assert watch.worst is not None
-    assert (watch.worst.seq, watch.worst.score.seq) == (0, 0)
-    assert {sentence.seq for sentence in watch.known.sentences} == {0}
-    watch = HijackWatch()
-    watch.ask("Pay the bill")
-    watch.call(1, *ASKED)
-    watch.renumber()
-    assert watch.worst is not None
-    assert watch.worst.score.seq == -1  # it followed nothing
-
-
-def test_hijack_watch_it_can_be_kept_and_taken_up_again() -> None:
+def test_hijack_watch_can_be_kept_and_taken_up_again_without_numbers() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     for kept in (msgspec.msgpack, msgspec.json):
         again = kept.decode(kept.encode(watch), type=HijackWatch)
         assert again == watch
-        again.call(5, *ASKED)
-    assert msgspec.json.decode(b"{}", type=HijackWatch) == HijackWatch()
+    watch.renumber()
+    assert watch.worst is not None and (watch.worst.seq, watch.worst.score.seq) == (0, 0)
+    assert {sentence.seq for sentence in watch.known.sentences} == {0}
 
 
 def test_the_beginning_of_the_arguments_is_kept_with_the_call() -> None:
@@ -244,9 +210,7 @@ def test_note_result_shown_names_are_bounded_and_end_with_the_goal() -> None:
     many = " ".join(f"bob/r{number}" for number in range(2 * MAX_SHOWN))
     watch.call(5, "get_repositories", {"user": "bob"}, "c")
     watch.read(6, TextAnalysis(f"stars: {many}"), "c")
-    assert len(watch.known.shown) == MAX_SHOWN and set(watch.known.shown.values()) == {6}
-    watch.renumber()
-    assert set(watch.known.shown.values()) == {0}
+    assert len(watch.known.shown) == MAX_SHOWN
     watch.ask("Read the mail.", anew=True)
     assert not watch.known.shown and not watch.known.describes
 
