@@ -25,15 +25,15 @@ class Observed(NamedTuple):
 
     seq: int
     ts: float
-    """When it happened, Unix seconds."""
+    """Time at which it happened, Unix seconds."""
     event: Any
     """The event; each handler knows its kind."""
     text: TextAnalysis
-    """What the event says; of a call, its name and arguments as one text."""
+    """Text of the event; of a call, its name and arguments as one text."""
     arguments: Any = None
     """Of a call: decoded, or as one text where they are no JSON that can be read."""
     new_goal: bool = False
-    """Whether it sets another goal than the one before."""
+    """True if it sets another goal than the one before."""
 
     @classmethod
     def of(cls, event: Event, seq: int = 0, ts: float = 0.0, goal: str = "") -> Observed:
