@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.detect.tables import names_by_word, table
+from coherence.detect.tables import expressions, names_by_word, table, words_by_name
 from coherence.detect.text_analysis import tokens
 
-SKIPPED = word_set(
-    "the a an any its his her their this that these those my our your new extra more other additional further some "
-    "all no of der die das den dem ein eine einen keine kein keinen le la les des de d l un une du aucun aucune el los "
-    "las una ningún ninguna"
-)
+_TABLE = table("acts")
+_WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
+
+SKIPPED = _WORDS["skipped"]
 """Words before or inside what is forbidden that say nothing about it."""
 
-BOUNDS = word_set(
-    "to in into from for with on at by as so because while but just only when if since than then where which who that "
-    "please instead anywhere yet again either it them was were is are has have had been also too now everywhere though "
-    "zu in im aus für mit auf bei weil damit aber hinzu ein nicht dans pour avec sur mais en para con pero al "
-    "del bitte por , and or oder und et y"
-)
+BOUNDS = _WORDS["bounds"]
 """Words that end what is forbidden or what was done."""
 
-NEGATIONS = word_set(
-    "no not never none nothing without neither nor cannot avoid avoided avoiding refrained kept unchanged untouched "
-    "instead rather reverted undid kein keine keinen keinerlei nicht nichts nie ohne ne n pas aucun aucune jamais "
-    "sans sin ningún ninguna nunca"
-)
+NEGATIONS = _WORDS["negations"]
 
-UNREAL = word_set(
-    "would could should might may can will if whether unless want wanted shall must let asked told requested würde "
-    "könnte falls soll voudrais pourrais si podría quieres"
-)
+UNREAL = _WORDS["unreal"]
 """Words that say that a thing was not done, only wished, asked for or possible."""
 
 ACTORS = word_set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
 """Words that may stand right before what the answer says it did."""
 
-_CLAIMS: dict[str, dict[str, str]] = table("acts")["claims"]
+_CLAIMS: dict[str, dict[str, str]] = _TABLE["claims"]
 DOING: dict[str, set[str]] = {}
 """Word of a call -> the acts that it does."""
 _ACTS_BY_STEM: dict[str, set[str]] = {}
@@ -100,23 +86,9 @@ _OPEN_ENDED = UNREAL | word_set(
 _ASKING = word_set("what how why which who where was wie warum welche quoi comment pourquoi qué cómo")
 """First words of a question, or of a heading."""
 
-FLAWLESS = lazy_regex(
-    r"\b(?:without|no|zero|0|not a|nothing|keine?|ohne|sans|aucune?|sin|senza|sem|nessun|nenhum) "
-    r"(?:any |a |further |more |remaining |single |left |ningún |ninguna |aucune? |alcun )?"
-    r"(?:to (?:complain|fix|do)\w{0,4}|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|high"
-    r"|critical|conflict|overlap|clash|duplicate|rejection|delay|gap|leftover|fehler"
-    r"|konflikt|überschneidung|conflit|doublon|conflicto|duplicad|conflito|conflitt"
-    r"|fehlschläge|probleme|erreur|échec|problème|incident|errore|fallo|incidencia|rechazo|erro|falha|problema"
-    r"|intopp)\w{0,3})\b"
-    r"(?: (?:ni|nor|or|oder|ou|o) (?:\w+ ?){1,2})?",
-    re.IGNORECASE,
-)
+FLAWLESS = _FORMS["flawless"]
 """Words that deny nothing but trouble."""
-CLAUSE = lazy_regex(
-    r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
-    r"|:\s|\s[–—-]\s|[()]",
-    re.IGNORECASE,
-)
+CLAUSE = _FORMS["clause"]
 _ASIDE = lazy_regex(r'"[^"\n]{12,300}"|“[^”\n]{12,300}”')
 _WORD = lazy_regex(r"[\w'’]+(?:[./@-]\w+)*|[.,!?%]")
 
