@@ -135,8 +135,16 @@ def _paths_in(text: str) -> tuple[str, ...]:
 
 
 def _hour(number: str, half: str | None) -> int:
-    hour = NUMBER_WORDS.get(number.casefold()) or int(number)
+    hour = int(_value(number) or 0)
     return hour + (12 if half and half.casefold() == "pm" and hour < 12 else 0)
+
+
+def _value(number: str) -> float | None:
+    """Return a number in digits or in letters; ``None`` of letters that only match in any case, such as "s\u0131x"."""
+    if number[0].isdigit():
+        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))
+    found = NUMBER_WORDS.get(number.lower())
+    return None if found is None else float(found)
 
 
 def _allowed_people(text: str) -> tuple[str, ...]:
@@ -150,14 +158,15 @@ def _allowed_people(text: str) -> tuple[str, ...]:
 def bounds(said: str) -> Iterator[Prohibition]:
     """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
     for found in (*islice(_AT_MOST.finditer(said), 3), *islice(_TOPS.finditer(said), 2)):
-        text = found["number"].casefold()
-        number = NUMBER_WORDS.get(text)
-        value = float(number or re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", "."))
-        before = said[: found.start()]
+        value, before = _value(found["number"]), said[: found.start()]
+        if value is None:
+            continue
         if found["over"] and _NO_BEFORE.search(before) is None and _NO_AFTER.match(said, found.end()) is None:
             continue
         unit = (found["unit"] or "").casefold()
-        money = bool(found["sign"]) or unit in _MONEY or (number is None and _SPENT.search(said) is not None)
+        money = (
+            bool(found["sign"]) or unit in _MONEY or (found["number"][0].isdigit() and _SPENT.search(said) is not None)
+        )
         counted = next((name for name, forms in UNITS.items() if unit in forms), "")
         if counted:
             yield Prohibition((), (), "", limit=value, unit=counted)

@@ -91,6 +91,7 @@ def test_prohibitions_name_act_and_object(text: str, acts: tuple[str, ...], obje
         "Shut down cleanly. Stop the watcher.",
         "Send it to Suite 641; I don't want to share my full address.",
         "No worries!",
+        "Send at most s\u0131x mails.",  # matches "six" in any case
     ],
 )
 def test_prohibitions_pass_over_what_describes_or_has_a_condition(text: str) -> None:
@@ -124,6 +125,8 @@ HALL = ("create_draft", {"to": "hall@x.example", "body": "Hi"})
         ("Draft a reply to Mr. Hall. I'll send it myself.", mail("hall@x.example"), HALL),
         ("I don't want to be transferred.", REFUND, ("get_order", {"id": 1})),
         ("Do not spend more than $40.", ("buy_item", {"price": 41.5}), ("buy_item", {"price": 40})),
+        ("Spend at most zero euros.", ("buy_item", {"price": 1}), ("buy_item", {"price": 0})),
+        ("Send at most dreißig mails.", ("send", {"count": 31}), ("send", {"count": 30})),
         ("Never above 22 degrees.", ("set_heating", {"temperature": 24}), ("set_heating", {"temperature": 21})),
         ("Book a table, no later than 20:00.", ("book", {"time": "21:30"}), ("book", {"time": "19:30"})),
         ("Buy paper. Nothing from Amazon.", ("buy", {"shop": "Amazon"}), ("buy", {"shop": "Otto"})),
