@@ -140,15 +140,9 @@ def _resolved(made: list[Prohibition], clause: str, before: Sequence[str]) -> It
 def _spelled(found: re.Match[str]) -> str:
     if found["aux"]:
         return f"{found['aux']} not"
-    return (
-        "do not"
-        if found["whole"] and found["whole"].casefold() == "dont"
-        else "can not"
-        if found["whole"]
-        else "ne "
-        if found["ne"]
-        else ""
-    )
+    if found["whole"]:
+        return "do not" if found["whole"].casefold() == "dont" else "can not"
+    return "ne " if found["ne"] else ""
 
 
 def _starts_condition(clause: str) -> bool:
