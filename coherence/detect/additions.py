@@ -223,7 +223,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
         if "?" in line or "\uff1f" in line:
             continue
         strong = bool(listed) or _STRONG.search(line) is not None
-        heading = brief_answer and _HEADING.match(line) is not None
+        heading = brief_answer and _HEADING.match(line) is not None and not _unreal(tokens_of(line))
         weak = strong or heading or _WEAK.search(line) is not None
         if counted and number and line.endswith((":", "\uff1a")):
             yield from _strange(task, [*things_of(tokens_of(line), -1)][:1])
