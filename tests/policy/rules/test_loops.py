@@ -1,7 +1,6 @@
 """Loops: what is one, from when, and how much it may ask for."""
 
 import json
-import pickle
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -316,17 +315,6 @@ def test_steps_of_a_cycle_names_its_tools() -> None:
     assert finding is not None
     assert finding.why.startswith("the same 2 calls of Grep, Read came in turn, 8 calls, each with the same arguments")
     assert len(steps_of(state.facts)) == 8
-
-
-def test_repeated_tool_call_loop_stages_are_checked_and_used() -> None:
-    steps = [bash("ls") for _ in range(4)]
-    loop = find_loop(steps)
-    assert loop is not None
-    assert RepeatedToolCallLoop(guide=3, warn=4, block=4).severity(loop) == "block"
-    for wrong in ({"guide": 2}, {"guide": 8}, {"warn": 10}):
-        with pytest.raises(ValueError, match="must be"):
-            RepeatedToolCallLoop(**wrong)
-    assert pickle.loads(pickle.dumps(RULE)).guide == 5
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz1"), st.booleans(), st.booleans()), max_size=40))

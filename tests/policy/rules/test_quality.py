@@ -101,12 +101,12 @@ def test_quality_decline_good_or_few_judgements_are_quiet() -> None:
 
 
 def capped(
-    qualities: Sequence[float], usage: Usage, rule: CostCapReached | None = None, times: int = 1
+    qualities: Sequence[float], usage: Usage, budget: Budget | None = None, cap: int | None = 1_000
 ) -> Finding | None:
     state = judged(qualities)
-    for seq in range(100, 100 + times):
-        state.fold(seq, 200.0, usage)
-    return (rule or CostCapReached(cap_tokens_out=1_000))(state, None, CALM)
+    state.budget = budget
+    state.fold(100, 200.0, usage)
+    return CostCapReached(cap_tokens_out=cap)(state, None, CALM)
 
 
 # Cases of the classic regulator, with a cap of 1,000 output tokens.
@@ -141,28 +141,27 @@ def test_cost_cap_reached_a_cap_of_nothing_is_always_reached() -> None:
     assert found is not None and found.active
 
 
-def test_a_cap_may_be_the_budget_or_all_tokens() -> None:
+def test_cost_cap_reached_a_cap_may_be_the_budget() -> None:
     bad = (0.1, 0.1, 0.1)
     spent = Usage(input_tokens=700, output_tokens=400, cost_usd=2.0)
-    for rule in (
-        CostCapReached(Budget(tokens=1_100)),
-        CostCapReached(Budget(cost_usd=2.0)),
-        CostCapReached(cap_tokens=1_100),
-        CostCapReached(Budget(tokens=10_000), cap_tokens_out=400),
+    for budget, cap in (
+        (Budget(tokens=1_100), None),
+        (Budget(cost_usd=2.0), None),
+        (Budget(tokens=10_000), 400),
     ):
-        found = capped(bad, spent, rule)
+        found = capped(bad, spent, budget, cap)
         assert found is not None and found.active
-    nearly = capped(bad, spent, CostCapReached(Budget(tokens=1_101, cost_usd=2.01), cap_tokens_out=401))
+    nearly = capped(bad, spent, Budget(tokens=1_101, cost_usd=2.01), 401)
     assert nearly is not None and not nearly.active and nearly.score == 0.49
-    far = capped(bad, spent, CostCapReached(cap_tokens=11_000))
+    far = capped(bad, spent, Budget(tokens=11_000), None)
     assert far is not None and (far.score, far.why) == (0.0, "")
 
 
 def test_cost_cap_reached_without_a_cap_or_judgements_no_cap_is_reached() -> None:
     spent = Usage(output_tokens=5_000)
     assert capped((0.1, 0.1), spent) is None and capped((), spent) is None
-    for rule in (CostCapReached(), CostCapReached(Budget(calls=1))):
-        assert capped((0.1,) * 3, spent, rule) is None
+    for budget in (None, Budget(calls=1)):
+        assert capped((0.1,) * 3, spent, budget, None) is None
     with pytest.raises(ValueError, match="cap_tokens_out"):
         CostCapReached(cap_tokens_out=-1)
 

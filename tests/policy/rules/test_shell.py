@@ -147,11 +147,3 @@ def test_events_of_an_earlier_session_are_no_evidence() -> None:
     for action in life.state.facts.actions:
         action.seq = 0
     assert life.failed("make").retry().evidence == (6,)
-
-
-@pytest.mark.parametrize("rule", [BashRetry, BashErrorStreak])
-def test_shell_wrong_numbers_are_refused(rule: type[BashRetry] | type[BashErrorStreak]) -> None:
-    with pytest.raises(ValueError, match="guide"):
-        rule(guide=0)
-    with pytest.raises(TypeError, match="warn"):
-        rule(warn="5")  # type: ignore[arg-type]
