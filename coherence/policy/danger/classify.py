@@ -14,12 +14,12 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
 from coherence.core.words import word_set
 from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
+from coherence.policy.danger.calls import WRITES_CODE, stands_for
 from coherence.policy.danger.code import GIVEN_CODE
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
-from coherence.policy.danger.translated import WRITES_CODE, stands_for
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
 

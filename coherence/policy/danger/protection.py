@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command, ToolUse
-from coherence.policy.danger.roots import is_disposable
+from coherence.policy.danger.paths import is_disposable
 from coherence.policy.danger.things import DELETES, only_shows, parts
 
 _GUARDS = word_set(

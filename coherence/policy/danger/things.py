@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command
-from coherence.policy.danger.roots import is_disposable
+from coherence.policy.danger.paths import is_disposable
 
 
 def singular(word: str) -> str:

@@ -18,8 +18,8 @@ from coherence.policy.danger import (
     files,
     follow,
     git,
+    paths,
     protection,
-    roots,
     services,
     sql,
     things,
@@ -29,7 +29,7 @@ from coherence.policy.danger import (
 from coherence.policy.danger.classify import judge
 
 MODULES = (
-    *(asking, calls, classify, disclosure, files, follow, git, protection, roots, services, sql, things, unread),
+    *(asking, calls, classify, disclosure, files, follow, git, protection, paths, services, sql, things, unread),
     wipes,
 )
 NAMED = [

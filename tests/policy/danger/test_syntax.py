@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from growth import spent
 
-from coherence.policy.danger.syntax import parse
+from coherence.policy.danger.shell import parse
 
 RECOVERS = ["|", "<[{(", "[a](", "a(b)", "(a|b)", "<<EOF\n", "E   assert 1 == 2\n", "case a in b) c;; "]
 """Behind these the parser reads to the end of the text again and again."""
