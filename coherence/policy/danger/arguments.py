@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from shlex import join
-from typing import NamedTuple
 
 import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.policy.danger.danger import ToolUse
 
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
@@ -41,17 +41,6 @@ _LOOKS_LIKE_CODE = lazy_regex(
     r"|[\w.]+ = |[\w.]+\()",
     re.MULTILINE,
 )
-
-
-class ReadArguments(NamedTuple):
-    """Shell texts, word lists and named texts of one call."""
-
-    words: tuple[str, ...]
-    scripts: list[str]
-    argvs: list[tuple[str, ...]]
-    pairs: list[tuple[str, str]]
-    of_program: list[str]
-    """Shell texts of a tool that is named after a program."""
 
 
 @lru_cache(maxsize=512)
@@ -92,12 +81,12 @@ def decode(arguments: bytes | object) -> object:
         return bytes(arguments).decode("utf-8", "replace")
 
 
-def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
+def read_call(tool: str, arguments: bytes | object) -> ToolUse:
     """Find the shell texts of a call, and everything else that rows look at."""
     value = decode(arguments)
     words = words_of(tool)
     shell = is_shell(words)
-    found = ReadArguments(words, [], [], [], [])
+    found = ToolUse(words=words)
     if isinstance(value, str):
         (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
         if not shell and value.split(" ", 1)[0] in PROGRAMS.intersection(words):
@@ -141,7 +130,7 @@ PROGRAMS = word_set(
 """Programs after which tools are named that take the program's own words."""
 
 
-def _read_program(program: str, found: ReadArguments) -> None:
+def _read_program(program: str, found: ToolUse) -> None:
     """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
     texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
     text = texts[0] if len(texts) == 1 else join(texts)
@@ -154,7 +143,7 @@ def _read_program(program: str, found: ReadArguments) -> None:
 
 
 def _read_one(
-    found: ReadArguments, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
+    found: ToolUse, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
@@ -185,7 +174,7 @@ def _nested(value: object) -> object:
     return value
 
 
-def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:
+def _is_shell_text(found: ToolUse, text: str, shell: bool, language: str) -> bool:
     if language:
         return not _SHELL_TOOL.isdisjoint(language.split())
     if shell:

@@ -199,7 +199,7 @@ def stands_for(call: ToolUse) -> Iterator[Simple]:
 
     Examples
     --------
-    >>> call = ToolUse(words=("git", "push"), pairs=(("force", "true"), ("branch", "main")))
+    >>> call = ToolUse(words=("git", "push"), pairs=[("force", "true"), ("branch", "main")])
     >>> [command.argv for command in stands_for(call)]
     [('git', 'push', '--force', 'origin', 'main')]
     """

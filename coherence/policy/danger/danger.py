@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -74,8 +76,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call that is not shell text, as a row sees it.
+class ToolUse(msgspec.Struct, kw_only=True):
+    """One tool call: its words, its arguments, and the shell text in them.
 
     Attributes
     ----------
@@ -83,10 +85,17 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
         The tool's name in lower case, cut into words: ``mcp__fs__deleteFile`` gives ``delete``, ``file``.
     pairs
         Every argument at every depth: its name in lower case, and its value if that is a text.
+    scripts, argvs
+        Shell texts, and command lines cut into words.
+    of_program
+        Shell texts of a tool that is named after a program.
     """
 
     words: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...] = ()
+    pairs: list[tuple[str, str]] = []
+    scripts: list[str] = []
+    argvs: list[tuple[str, ...]] = []
+    of_program: list[str] = []
 
     def values(self, names: Iterable[str]) -> Iterator[str]:
         """Yield the texts of the arguments with these names, in their order."""
@@ -118,8 +127,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     named: str = ""
 
 
-class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A row about shell commands: it fires where everything it asks for is true.
+class Danger(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table: it fires where everything it asks for is true.
 
     Attributes
     ----------
@@ -127,6 +136,8 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
         The row's unique name, and the group it belongs to, such as ``delete``.
     says
         What happens, as the end of a sentence that starts with the command: ``deletes files``.
+    call
+        Whether it looks at calls of tools (:class:`ToolUse`), by ``test`` alone, and not at shell commands.
     programs
         Names of the programs; empty for every command. A name that ends in ``*`` is a prefix.
     verbs
@@ -136,35 +147,37 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
     unless
         None of these may be given; help and dry runs unless told otherwise.
     test
-        What else must be true.
+        What else must be true of the command or the call: a check that returns a bool, or yields the names of what it
+        is done to.
     enforced
         Whether ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
     asking
         Words by which somebody does.
     targets
-        Names of what it is done to: databases, paths, branches, addresses. A request for another one asks for
-        something else.
+        Names of what it is done to, where ``test`` yields none: databases, paths, branches, addresses. A request for
+        another one asks for something else.
     weighs
         Whether it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
         that stand beside wider ones do not.
 
     Examples
     --------
-    >>> DangerousCommand(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",)).name
+    >>> Danger(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",)).name
     'mine'
     """
 
     name: str
     kind: str
     says: str
+    call: bool = False
     programs: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     unless: tuple[str, ...] = DRY
-    test: Callable[[Command], bool] | None = None
+    test: Callable[[Any], bool | Iterable[str]] | None = None
     enforced: bool = False
     asking: Asking | None = None
-    targets: Callable[[Command], Iterable[str]] | None = None
+    targets: Callable[[Any], Iterable[str]] | None = None
     weighs: bool = True
 
     def about(self, program: str) -> bool:
@@ -173,44 +186,31 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
             return True
         return any(name.endswith("*") and program.startswith(name[:-1]) for name in self.programs)
 
-    def fires(self, command: Command) -> bool:
-        """Return whether a command of one of the row's programs is dangerous."""
-        if self.verbs and not any(command.lead.startswith(verb + " ") for verb in self.verbs):
-            return False
-        if self.flags and command.flags.isdisjoint(self.flags):
-            return False
-        return command.flags.isdisjoint(self.unless) and (self.test is None or self.test(command))
-
-
-class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A row about calls of tools that are no shell: it fires where ``test`` is true.
-
-    ``enforced``, ``asking``, ``targets`` and ``weighs`` are those of :class:`DangerousCommand`.
-    """
-
-    name: str
-    kind: str
-    says: str
-    test: Callable[[ToolUse], bool]
-    enforced: bool = False
-    asking: Asking | None = None
-    targets: Callable[[ToolUse], Iterable[str]] | None = None
-    weighs: bool = True
-
-    def fires(self, call: ToolUse) -> bool:
-        """Return whether a call is dangerous."""
-        return self.test(call)
-
-
-Danger = DangerousCommand | DangerousCall
-"""A row of the table."""
+    def fires(self, given: Command | ToolUse) -> tuple[str, ...] | None:
+        """Return what a dangerous command or call is done to, as far as it is named; ``None`` if it is none."""
+        if isinstance(given, Command):
+            if self.verbs and not any(given.lead.startswith(verb + " ") for verb in self.verbs):
+                return None
+            if (self.flags and given.flags.isdisjoint(self.flags)) or not given.flags.isdisjoint(self.unless):
+                return None
+        found: bool | Iterable[str] = self.test is None or self.test(given)
+        named: tuple[str, ...] = ()
+        if isinstance(found, Iterable):
+            named = tuple(islice(found, MAX_TARGETS))
+            found = bool(named)
+        if not found:
+            return None
+        return named or (tuple(self.targets(given))[:MAX_TARGETS] if self.enforced and self.targets else ())
 
 
 def check_danger(row: object) -> None:
     """Raise TypeError unless something is a row of the table."""
     if not isinstance(row, Danger):
-        raise TypeError(f"dangers must hold DangerousCommand and DangerousCall rows, not {shown(row)}")
+        raise TypeError(f"dangers must hold rows of the class Danger, not {shown(row)}")
 
+
+MAX_TARGETS = 8
+"""Things that a call is done to, of which a request must name one."""
 
 UNJUDGED = "unjudged"
 """Kind of the enforced row about a call that is too long to be judged: it warns, and refuses nothing."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from coherence.policy.danger.danger import DRY, Asking, Danger, DangerousCall, DangerousCommand
+from coherence.policy.danger.danger import DRY, Asking, Danger
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -24,7 +24,6 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     always: bool = False
     call: bool = False
     test: str = ""
-    finds: str = ""
     targets: str = ""
     asking: str = ""
     enforced: bool = False
@@ -44,31 +43,22 @@ def _read() -> Iterator[Danger]:
 
 
 def _row(name: str, kind: str, entry: _Entry, words: dict[str, str], asking: Asking | None) -> Danger:
-    finds = _named(entry.finds)
     enforced = entry.enforced or asking is not None
-    common: dict[str, Any] = {
-        "name": name,
-        "kind": kind,
-        "says": entry.says,
-        "test": _any(finds) if finds else _named(entry.test),
-        "targets": finds or _named(entry.targets),
-        "asking": asking,
-        "enforced": enforced,
-        "weighs": entry.weighs or not enforced,
-    }
-    if entry.call:
-        return DangerousCall(**common)
-    return DangerousCommand(
-        **common,
+    return Danger(
+        name=name,
+        kind=kind,
+        says=entry.says,
+        call=entry.call,
         programs=tuple(_expanded(entry.programs, words)),
         verbs=tuple(filter(None, entry.verbs.split(", "))),
         flags=tuple(entry.flags.split()),
         unless=() if entry.always else (*DRY, *entry.unless.split()),
+        test=_named(entry.test),
+        targets=_named(entry.targets),
+        asking=asking,
+        enforced=enforced,
+        weighs=entry.weighs or not enforced,
     )
-
-
-def _any(finds: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
-    return lambda given: any(True for _ in finds(given))
 
 
 def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:

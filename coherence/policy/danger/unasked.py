@@ -187,10 +187,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         if self.forbid and (entry := forbidding(event.tool_name, bytes(event.arguments), self.forbid)) is not None:
             data.forbidden, data.forbidden_tool, data.forbidden_by = observed.seq, event.tool_name[:100], entry
         try:
-            match, enforced = judge(event.tool_name, observed.arguments, self.table)
+            found = judge(event.tool_name, observed.arguments, self.table)
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
-        if (unwanted := self.unwanted(enforced)) is not None:
+        match = found.first
+        if (unwanted := self.unwanted(found.enforced)) is not None:
             data.harmful, data.harmful_why = observed.seq, _why(unwanted)
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None

@@ -19,7 +19,7 @@ from coherence.detect.detector import Observed
 from coherence.policy.danger import calls, disclosure, files, git, protection, services, table, things, unread
 from coherence.policy.danger.classify import classify, judge
 from coherence.policy.danger.code import plain_roots
-from coherence.policy.danger.danger import Asking, Command, DangerousCall, DangerousCommand
+from coherence.policy.danger.danger import Asking, Command, Danger
 from coherence.policy.danger.sql import wiped_by_sql
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.things import taken_away, wiped_over_http
@@ -105,12 +105,12 @@ def test_classify_wrong_arguments_of_a_user_are_refused() -> None:
 
 def test_classify_a_row_can_be_dropped_and_added() -> None:
     without = tuple(row for row in DEFAULT if row.name != "rm")
-    mine = DangerousCommand(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",))
+    mine = Danger(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",))
     assert classify("Bash", RM, without) is None
     found = classify("Bash", {"command": "cd x && sudo deploy --prod"}, [*without, mine])
     assert found is not None and (found.name, found.what) == ("mine", "deploy --prod deploys")
     assert classify("Bash", {"command": "deploy --staging"}, (*DEFAULT, mine)) is None
-    mail = DangerousCall(name="mail", kind="send", says="sends", test=lambda call: "email" in call.words)
+    mail = Danger(call=True, name="mail", kind="send", says="sends", test=lambda call: "email" in call.words)
     assert classify("send_email", {}, (mail,)) is not None
     assert classify("Bash", RM, ()) is None
 
@@ -133,12 +133,12 @@ def test_default_names_every_public_check_that_no_other_module_calls() -> None:
 
 def test_judge_a_table_without_enforced_rows_refuses_nothing() -> None:
     found = judge("Bash", {"command": "rm -rf /"}, tuple(row for row in DEFAULT if not row.enforced))
-    assert found.first is not None and found.enforced == ()
+    assert found.first is not None and found.enforced == []
 
 
 def test_judge_an_own_row_may_be_enforced() -> None:
-    command = DangerousCommand(name="a", kind="deploy", says="deploys", programs=("deploy",), enforced=True)
-    call = DangerousCall(name="b", kind="pay", says="pays", test=lambda call: "pay" in call.words, enforced=True)
+    command = Danger(name="a", kind="deploy", says="deploys", programs=("deploy",), enforced=True)
+    call = Danger(call=True, name="b", kind="pay", says="pays", test=lambda call: "pay" in call.words, enforced=True)
     table = (*DEFAULT, command, call)
     assert [match.name for match in judge("Bash", {"command": "deploy --now"}, table).enforced] == ["a"]
     assert [match.name for match in judge("pay_bill", {}, table).enforced] == ["b"]
@@ -175,7 +175,7 @@ def test_danger_detector_who_asks_for_exactly_that(event: Message | Correction, 
 
 def test_danger_detector_a_row_of_ones_own_is_asked_for_in_its_own_words() -> None:
     asking = Asking(acts="ship", things="release")
-    ship = DangerousCommand(name="ship", kind="a", says="ships", programs=("ship",), enforced=True, asking=asking)
+    ship = Danger(name="ship", kind="a", says="ships", programs=("ship",), enforced=True, asking=asking)
     detector = DangerDetector([ship])
     assert detector.asked_call(1, "Bash", b'{"command": "ship"}') != []
     detector.observe(Observed.of(Goal("Please ship the release."), 1))
