@@ -21,16 +21,6 @@ FEEDERS = lazy_regex(
 )
 """Programs whose output cannot be read before they run."""
 
-_FIRST = r"[\w./][\w./-]{0,200}+"
-_NEXT = r"(?: (?:[\w./:,-]{1,200}+|'[^'\n]{0,2000}+'|\"[^\"$`\\!\n]{0,2000}+\")){0,40}+"
-_WORDS_ALONE = lazy_regex(rf"{_FIRST}{_NEXT}(?:(?: &&|;) {_FIRST}{_NEXT}){{0,20}}", re.ASCII)
-"""Commands of plain and quoted words, one after the other: most scripts are, and need no parser."""
-_WORD_ALONE = lazy_regex(r"(?P<end>&&|;)|'(?P<raw>[^']*)'|\"(?P<quoted>[^\"]*)\"|(?P<plain>[\w./:,-]+)", re.ASCII)
-_KEYWORD_LIST = (
-    "if then elif else fi for while until do done case esac select in function time coproc declare typeset export "
-    "readonly local unset unsetenv"
-)
-_KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _SEPARATOR = lazy_regex(r"[;&|\n(){}`]+")
 _QUOTES = lazy_regex(r"[\"'\\]")
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -88,9 +78,6 @@ def _remembered(script: str) -> tuple[Simple, ...]:
 
 
 def _read(script: str) -> Iterator[Simple]:
-    if _WORDS_ALONE.fullmatch(script) and (alone := _words_alone(script)):
-        yield from alone
-        return
     script = script.replace("\0", "").replace("\r\n", "\n")
     source = script.encode("utf-8", "replace")
     root = parse(source)
@@ -144,22 +131,6 @@ def _read(script: str) -> Iterator[Simple]:
         stack.extend((child, stdin, fed_by) for child in reversed(node.named_children) if child.named_child_count)
     if root.has_error:
         yield from _roughly(script)
-
-
-def _words_alone(script: str) -> list[Simple]:
-    """Return the commands of a script of words alone; none where one begins with a word of the grammar."""
-    found: list[Simple] = []
-    argv: list[str] = []
-    begin = end = 0
-    for word_ in _WORD_ALONE.finditer(script):
-        if word_["end"]:
-            found.append(Simple(tuple(argv), text=short(script[begin:end])))
-            argv, begin = [], word_.end() + 1
-            continue
-        argv.append(word_[word_.lastindex or 0])
-        end = word_.end()
-    found.append(Simple(tuple(argv), text=short(script[begin:end])))
-    return [] if any(simple.argv[0] in _KEYWORDS for simple in found) else found
 
 
 def _roughly(script: str) -> Iterator[Simple]:
