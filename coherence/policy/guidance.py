@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from hashlib import blake2b
 
 from coherence.core.config import GuidanceConfig
 from coherence.core.decisions import KINDS, Arm, Decision, Finding, FiringOutcome, Guidance, Policy
 from coherence.core.readings import one_line
-from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import describe_calls
 from coherence.policy.known_errors import RULE, solved
@@ -143,6 +143,46 @@ def _draw(
     if not config.randomise:
         return "treatment", None
     return draw_arm(config.seed, agent, pattern, count), pair_of(count)
+
+
+def pair_of(count: int) -> int:
+    """Return the number of the pair that the next firing belongs to, after ``count`` firings.
+
+    Examples
+    --------
+    >>> [pair_of(count) for count in range(5)]
+    [0, 0, 1, 1, 2]
+    """
+    count = operator.index(count)
+    if count < 0:
+        raise ValueError(f"count must be 0 or more, not {count}")
+    return count // 2
+
+
+def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
+    """Return the arm of the next firing of a pattern: permuted blocks of two.
+
+    Each pair holds one of either arm; the order is a fair coin, a hash of everything but the place within the pair, so
+    that it can be drawn again.
+
+    Parameters
+    ----------
+    seed : int
+        Of the experiment; nobody who can change when a pattern fires should choose it to their liking.
+    agent, pattern : str
+        Whose firing, and of what.
+    count : int
+        How many firings of this pattern and agent came before, in all of the agent's sessions: 0 or more. Counting
+        from 0 in every session would draw the same coins in each.
+
+    Examples
+    --------
+    >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
+    ['control', 'treatment', 'treatment', 'control']
+    """
+    text = f"{operator.index(seed)}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{pair_of(count)}"
+    coin = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
+    return "treatment" if (count + coin) % 2 else "control"
 
 
 def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> str:

@@ -12,7 +12,6 @@ import msgspec
 
 from coherence.core.decisions import EVIDENCE, Finding
 from coherence.core.lazy import lazy_regex
-from coherence.core.validation import check_number, check_text
 from coherence.detect.additions import additions, forbidden_features
 from coherence.detect.asked import is_question, kind_of
 from coherence.detect.constraints import forbidden, violations
@@ -108,11 +107,6 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     multilingual : bool
         Whether the embedder that made the cosine speaks more than English.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a text is not a str, or the cosine is not a number in [-1, 1].
-
     Examples
     --------
     >>> scope_drift("Refactor fetch_user to be async", "I refactored fetch_user, it is async now.").drifted
@@ -125,21 +119,11 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     >>> scope_drift("Rename load to read", "Renamed. I also added a cache.").additions
     ('cache',)
     """
-    check_text("task", task)
-    check_text("answer", answer)
-    if cosine is not None:
-        cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
-    drift = _with_additions(drift_of(task, answer, cosine, multilingual), additions(task, answer))
-    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
-
-
-def drift_words(task: str, answer: str) -> tuple[str, ...]:
-    """Return the answer's heaviest words that the task does not have, heaviest first, at most six."""
-    return unshared_words(_bag(answer), _bag(task))
+    return nearest_drift([task], answer, cosine, multilingual)
 
 
 def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
-    """Do what :func:`scope_drift` does, without its words, without additions and without a look at the arguments."""
+    """Do what :func:`scope_drift` does, without its words, and without additions."""
     task, answer = normalize("NFC", task), normalize("NFC", answer)
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
@@ -273,7 +257,8 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None, multi
         wanted = additions(other, answer)
         added = tuple(thing for thing in added if thing in wanted)
     drift = _with_additions(drift, added)
-    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
+    words = unshared_words(_bag(answer), _bag(task)) if drift.drifted else ()
+    return msgspec.structs.replace(drift, words=words)
 
 
 def scope_finding(drift: ScopeDrift, seq: int) -> Finding:

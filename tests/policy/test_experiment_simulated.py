@@ -1,7 +1,4 @@
-"""False verdicts where telling does nothing, looked at after every pair; power where it does something.
-
-``python tests/policy/test_experiment_simulated.py`` prints both tables.
-"""
+"""False verdicts where telling does nothing, looked at after every pair; power where it does something."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ import numpy as np
 import pytest
 
 from coherence.baseline.e_process import Floats
-from coherence.policy.arms import draw_arm
 from coherence.policy.experiment import judge
+from coherence.policy.guidance import draw_arm
 
 PAIRS = 300
 FIRES_AT, AHEAD, COOLDOWN = 0.55, 5, 10
@@ -97,17 +94,6 @@ def test_judge_false_verdicts_of_a_thousand_experiments(null: Callable[[Rng], Fl
     assert false_verdicts(null, 1000) <= 50  # 5 % of 1,000
 
 
-def test_experiment_simulated_looking_again_and_again_with_a_fixed_sample_test_is_what_this_avoids() -> None:
-    """The same data, a z-test at 5 % after every tenth pair from 30 on: far more than 5 % are false."""
-    false = 0
-    for run in range(200):
-        numbers = fair_signs(np.random.default_rng([2024, run]))
-        sums = numbers.cumsum()[29::10]
-        counts = np.arange(30, PAIRS + 1, 10)
-        false += bool((np.abs(sums) / np.sqrt(counts) > 1.96).any())
-    assert false > 30  # 15 %
-
-
 def test_before_and_after_shows_an_effect_that_is_not_there_and_pairs_do_not() -> None:
     """Regression to the mean: a pattern fires when pressure is high, and high pressure falls by itself."""
     for run in range(5):
@@ -131,24 +117,8 @@ def pairs_needed(effect: float, deviation: float, runs: int, most: int = 3000) -
     return sorted(needed)
 
 
-def power_table(runs: int = 200) -> str:
-    """Return pairs until the verdict, by effect and standard deviation of the differences, in units of pressure."""
-    lines = ["effect  deviation  median pairs  90 % of runs within"]
-    for effect in (0.1, 0.2, 0.3):
-        for deviation in (0.25, 0.5):
-            needed = pairs_needed(effect, deviation, runs)
-            lines.append(f"{effect:<6}  {deviation:<9}  {median(needed):<12g}  {needed[math.ceil(0.9 * runs) - 1]:g}")
-    return "\n".join(lines)
-
-
 @pytest.mark.parametrize(("effect", "deviation"), [(0.3, 0.5), (0.2, 0.5), (0.1, 0.5), (0.1, 0.25)])
 def test_judge_a_real_effect_is_found(effect: float, deviation: float) -> None:
     # A sample of fixed size, looked at once, has 80 % power with this many pairs: 22, 49, 196 and 49.
     fixed = (1.96 + 0.84) ** 2 * (deviation / effect) ** 2
     assert median(pairs_needed(effect, deviation, 200, 600)) <= max(45, 1.6 * fixed)
-
-
-if __name__ == "__main__":
-    for null in NULLS:
-        print(f"{null.__name__}: {false_verdicts(null, 1000)} of 1000 false verdicts")
-    print(power_table())

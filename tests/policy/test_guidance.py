@@ -12,8 +12,7 @@ from coherence.core.config import GuidanceConfig
 from coherence.core.decisions import Appraisal, DecisionKind, Finding, Guidance
 from coherence.core.events import ToolResult
 from coherence.core.readings import Reading
-from coherence.policy.arms import draw_arm
-from coherence.policy.guidance import LEAST_MEASURED, advice, firing_id, pattern_of
+from coherence.policy.guidance import LEAST_MEASURED, advice, draw_arm, firing_id, pattern_of
 from coherence.policy.regulator import RegulatorState, Transition
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
