@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coherence.core.config import Budget
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
 from coherence.core.validation import shown_amount
@@ -130,9 +129,8 @@ class CostSpiral:
     Tokens and money of the last 30 model calls are looked at (see
     :func:`~coherence.policy.rules.cost.forecast`). Active if, five calls from now, the lower end of the 90 % interval
     is four times the usual level; growth by the same amount each call is no spiral. It asks to guide, and to warn once
-    a call takes four times the usual. With a budget it is also active if three calls use up what is left, even if each
-    is as small as the smallest of the last five; that asks to guide, the budget itself does the rest. The score is 0.5
-    where either is reached. ``None`` before the first model call.
+    a call takes four times the usual. The score is 0.5 where that level is reached. ``None`` before the
+    first model call.
 
     Examples
     --------
@@ -147,25 +145,22 @@ class CostSpiral:
 
     name = "cost_spiral"
 
-    ahead, times, left = 5, 4.0, 3
+    ahead, times = 5, 4.0
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the last model calls."""
-        facts = state.facts
-        spending = facts.spending
+        spending = state.facts.spending
         if not spending:
             return None
-        newest, budget = spending[-WINDOW:], state.budget or Budget()
-        used = float((facts.tokens_in or 0) + (facts.tokens_out or 0))
-        seen: list[Finding | None] = []
-        for unit, values, limit, spent in (
-            ("tokens", [float(call.tokens) for call in spending], budget.tokens, used),
-            ("US dollars", [call.cost_usd or 0.0 for call in spending], budget.cost_usd, facts.cost_usd or 0.0),
-        ):
-            if values[-1] > 0.0:
-                seen.append(self._rising([value for value in values if value], unit, newest))
-            if limit:
-                seen.append(self._ending(values[-WINDOW:], limit, limit - spent, unit, newest))
+        newest = spending[-WINDOW:]
+        seen = [
+            self._rising([value for value in values if value], unit, newest)
+            for unit, values in (
+                ("tokens", [float(call.tokens) for call in spending]),
+                ("US dollars", [call.cost_usd or 0.0 for call in spending]),
+            )
+            if values[-1] > 0.0
+        ]
         return max((one for one in seen if one is not None), key=lambda one: one.score, default=quiet(self.name))
 
     def _rising(self, values: list[float], unit: str, newest: Sequence[Spending]) -> Finding | None:
@@ -182,24 +177,6 @@ class CostSpiral:
             f"{self.ahead} calls on, {_roughly(expected.lower)} to {_roughly(expected.upper)} are expected "
             f"where {_roughly(expected.usual)} would be usual",
             "find out what makes each prompt longer: repeated outputs, retries that carry all before them",
-            [call.seq for call in newest],
-        )
-
-    def _ending(
-        self, speeds: list[float], limit: float, left: float, unit: str, newest: Sequence[Spending]
-    ) -> Finding | None:
-        slowest = min(speeds)
-        if len(speeds) < WINDOW or slowest <= 0.0 or not 0.0 < left <= 2.0 * self.left * slowest:
-            return None
-        late, soon = (ceil(round(left / speed, 6)) for speed in (slowest, max(speeds)))
-        calls = f"{soon} to {late} calls" if soon < late else f"{late} call{'s' * (late > 1)}"
-        return found(
-            self.name,
-            score_of(self.left, late),
-            "guide",
-            f"{shown_amount(left)} of {shown_amount(limit)} {unit} are left; "
-            f"{calls} like the last {WINDOW} use them up",
-            "finish what matters most",
             [call.seq for call in newest],
         )
 
