@@ -12,7 +12,7 @@ from coherence.core.readings import one_line
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import describe_calls
 from coherence.policy.known_errors import RULE, solved
-from coherence.policy.regulator import HORIZONS, THEN, Pending, RegulatorState
+from coherence.policy.regulator import HORIZONS, Pending, RegulatorState
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 
@@ -54,9 +54,6 @@ ONLY_THE_USER = "Only the user can say whether it is wanted."
 
 PATIENCE = "waiting as long as the answer asks usually comes before a call that works"
 """Hint where the newest call was asked to come back later."""
-
-LEAST_MEASURED = 20
-"""Transitions of this agent from which its own record is quoted."""
 
 
 def guide(
@@ -206,7 +203,7 @@ def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit:
 
 
 def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
-    """Return how the error was solved before, or what this agent's record says, or the default, said to be one."""
+    """Return how the error was solved before, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
     best = standing.recollection.best
@@ -214,18 +211,6 @@ def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
         return f"Of an error like this it is known that {solved(best)}."
     if facts.actions and facts.actions[-1].came.rate_limited:
         return f"By default, not from this agent's record: {PATIENCE}."
-    failed = next((action.tool for action in reversed(facts.actions) if action.error), "")
-    own = [
-        (known.change, key.partition(THEN)[2], known.count)
-        for key, known in standing.transitions.items()
-        if key.partition(THEN)[0] == failed[:64] and known.count >= LEAST_MEASURED and known.change > 0
-    ]
-    if own:
-        change, tool, count = max(own)
-        return (
-            f"In this agent's record, {one_line(tool)} after a failed {one_line(failed)} "
-            f"lowered pressure by {change:.2f} on average (n={count})."
-        )
     return f"By default, not from this agent's record: {HEALING[pattern]}."
 
 

@@ -1,4 +1,4 @@
-"""Memory of the regulator: blocks, firings, and the effect of the call after an error, each by hand."""
+"""Memory of the regulator: blocks and firings, each by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from coherence.policy.regulator import (
     HORIZONS,
     MAX_OPEN,
     MAX_PENDING,
-    MAX_TRANSITIONS,
     RegulatorMemory,
     RegulatorState,
 )
@@ -28,9 +27,9 @@ def refusal(*rules: str) -> Decision:
     return Decision(seq=1, kind="block", findings=tuple(map(finding, rules)))
 
 
-def ticked(standing: RegulatorState, state: AgentState, *findings: Finding, pressure: float = 0.0) -> None:
+def ticked(standing: RegulatorState, state: AgentState, *findings: Finding) -> None:
     decision = Decision(seq=state.facts.seq, kind="continue", findings=findings)
-    standing.add_decision(decision, state.facts, pressure, ())
+    standing.add_decision(decision, state.facts, 0.0, ())
 
 
 def act(state: AgentState, tool: str, *, error: bool = False) -> None:
@@ -152,35 +151,10 @@ def test_regulator_state_an_end_without_firings_is_nothing_and_a_new_goal_leaves
     assert standing.open == []
 
 
-def test_regulator_state_what_the_call_after_an_error_did_is_a_running_mean() -> None:
-    standing, state = RegulatorState(), AgentState()
-    for before, after in ((0.5, 0.25), (0.5, 0.5)):
-        act(state, "Bash", error=True)
-        ticked(standing, state, pressure=before)
-        act(state, "Read")
-        ticked(standing, state, pressure=after)
-    # Bash failed, then Read: falls of 0.25 and 0, mean 0.125; what follows the successful Read teaches nothing
-    assert {key: (known.count, known.change) for key, known in standing.transitions.items()} == {
-        "Bash\nRead": (2, 0.125)
-    }
-
-
-def test_regulator_state_two_results_between_two_ticks_teach_nothing() -> None:
-    standing, state = RegulatorState(), AgentState()
-    act(state, "Bash", error=True)
-    ticked(standing, state)
-    act(state, "Read")
-    act(state, "Read")
-    ticked(standing, state)
-    assert standing.transitions == {}
-
-
 def test_regulator_state_everything_is_bounded() -> None:
     standing, state = RegulatorState(), AgentState()
     for number in range(200):
         act(state, f"tool {number} " + "x" * 500, error=True)
         fire(standing, state, f"loop-{number}")
     assert (len(standing.pending), len(standing.open)) == (MAX_PENDING, MAX_OPEN)
-    assert len(standing.transitions) == MAX_TRANSITIONS
-    assert all(len(key) <= 129 for key in standing.transitions)
     assert standing.fired == {"loop": 200} and standing.fired_step == {"loop": 200}
