@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import msgspec
 
-from coherence.core.decisions import EVIDENCE, Finding
+from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.detect.additions import additions, forbidden_features
 from coherence.detect.asked import is_question, kind_of
@@ -19,6 +19,7 @@ from coherence.detect.languages import differ, language
 from coherence.detect.ngrams import Bag, bag, shares, unshared_words
 from coherence.policy.correction_prompt import flatten
 from coherence.policy.corrections import CorrectionPattern
+from coherence.policy.rules.finding_builders import found, quiet
 
 THRESHOLD = 0.5
 """Score from which an answer counts as drifted."""
@@ -136,8 +137,8 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     enough = ENOUGH_WORDS if cosine is None else ENOUGH_WITH_COSINE
     refuses = len(answer) <= REFUSAL_CHARS and _REFUSAL.match(answer) is not None
     judged = asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses
-    found = features(asked, given)
-    score = drift_score(*found, cosine)
+    measured = features(asked, given)
+    score = drift_score(*measured, cosine)
     if cosine is not None and 0.0 < score < 1.0:
         score = 1 / (1 + (1 / score - 1) * math.exp(BENEFIT * max(0.0, 1.0 - asked.mass / SHORT_TASK)))
     if translated:
@@ -146,7 +147,7 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     elif cosine is None:
         judged = judged and not _is_open(task)
     elif spoken not in ("", "en") and not multilingual:
-        score = min(score, drift_score(*found, None))
+        score = min(score, drift_score(*measured, None))
     if done:
         return ScopeDrift(_lifted(score), THRESHOLD, (), done, True)
     if not judged and score > CAUTIOUS:
@@ -195,9 +196,6 @@ def _is_foreign(text: str) -> bool:
     return 2 * sum(letters) > len(letters)
 
 
-PROCEDURAL_THRESHOLD = 0.5
-"""Confidence of three fresh corrections."""
-
 QUOTED = 120
 """Characters of one correction in a finding."""
 
@@ -213,18 +211,16 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
         The present one; only its events can be pointed at.
     """
     if pattern is None:
-        return Finding(rule="procedural_warning", severity="guide", score=0.0, threshold=PROCEDURAL_THRESHOLD)
+        return quiet("procedural_warning")
     what = "requests like this one" if pattern.kind == "topic" else "different requests"
     said = "; ".join(f'"{flatten(note.text, QUOTED)}"' for note in pattern.examples[:2])
-    return Finding(
-        rule="procedural_warning",
-        severity="guide",
-        active=True,
-        score=max(pattern.confidence, PROCEDURAL_THRESHOLD),
-        threshold=PROCEDURAL_THRESHOLD,
-        evidence=tuple(seq for where, seq in pattern.provenance if where == session and seq)[-EVIDENCE:],
-        why=f"users have corrected {what} {pattern.count} times: {said}",
-        action="put the corrections into the prompt: inject_corrections",
+    return found(
+        "procedural_warning",
+        max(pattern.confidence, THRESHOLD),
+        "guide",
+        f"users have corrected {what} {pattern.count} times: {said}",
+        "put the corrections into the prompt: inject_corrections",
+        [seq for where, seq in pattern.provenance if where == session],
     )
 
 
@@ -281,16 +277,9 @@ def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
         why = "the answer has little to do with the task"
         if drift.words:
             why += f"; it is about {', '.join(drift.words[:4])}"
-    return Finding(
-        rule="scope_drift_warn",
-        severity="warn" if drift.violations else "guide",
-        active=True,
-        score=drift.score,
-        threshold=drift.threshold,
-        evidence=(seq,) if seq else (),
-        why=why,
-        action="compare the answer with what was asked",
-    )
+    severity: DecisionKind = "warn" if drift.violations else "guide"
+    action = "compare the answer with what was asked"
+    return found("scope_drift_warn", drift.score, severity, why, action, [seq], drift.threshold)
 
 
 def _score(judged: tuple[ScopeDrift, str]) -> float:

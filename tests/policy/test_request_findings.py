@@ -6,7 +6,7 @@ import pytest
 
 from coherence.core.decisions import EVIDENCE
 from coherence.policy.corrections import CorrectionPattern, Corrections
-from coherence.policy.scope import PROCEDURAL_THRESHOLD, QUOTED, procedural_finding
+from coherence.policy.scope import QUOTED, THRESHOLD, procedural_finding
 
 ASKED = "What is the weather in Oslo?"
 
@@ -25,7 +25,7 @@ def test_request_findings_without_a_pattern_it_is_quiet() -> None:
         "procedural_warning",
         False,
         0.0,
-        PROCEDURAL_THRESHOLD,
+        THRESHOLD,
     )
     assert (found.why, found.evidence) == ("", ())
 
@@ -36,7 +36,7 @@ def test_request_findings_it_quotes_the_two_newest_and_counts_them_all() -> None
     assert (found.active, found.severity, found.score) == (
         True,
         "guide",
-        PROCEDURAL_THRESHOLD,
+        THRESHOLD,
     )  # three fresh ones: 1 - 2 ** -1
     assert found.evidence == (1, 2, 3)
 
@@ -45,8 +45,8 @@ def test_the_score_is_the_confidence_and_an_old_pattern_stays_active() -> None:
     six = procedural_finding(pattern(*"abcdef"), "s")
     assert six.score == pytest.approx(0.75)  # 1 - 2 ** (-6 / 3)
     old = pattern(*"abc", step=190)
-    assert old.confidence < PROCEDURAL_THRESHOLD
-    assert (procedural_finding(old, "s").active, procedural_finding(old, "s").score) == (True, PROCEDURAL_THRESHOLD)
+    assert old.confidence < THRESHOLD
+    assert (procedural_finding(old, "s").active, procedural_finding(old, "s").score) == (True, THRESHOLD)
 
 
 def test_request_findings_only_events_of_the_present_session_are_pointed_at() -> None:

@@ -21,8 +21,8 @@ APART_S = 5.0
 """Idle seconds between calls from which repeating them counts as polling."""
 
 
-class OpenCall(NamedTuple):
-    """A call without a result."""
+class CallStep(NamedTuple):
+    """A call, and its result if it has come."""
 
     seq: int
     tool: str
@@ -33,8 +33,8 @@ class OpenCall(NamedTuple):
     compacted: bool = False
 
 
-Step: TypeAlias = Action | OpenCall
-"""A call, and its result if it has come."""
+Step: TypeAlias = Action | CallStep
+"""One step of an agent: most have a result."""
 
 
 class KnownShape(NamedTuple):

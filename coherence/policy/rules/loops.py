@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.readings import Reading
 from coherence.detect.fingerprints import ResultTrace
-from coherence.policy.rules.failed_calls import COMPACTED, KnownShape, OpenCall, Step, known_shape
+from coherence.policy.rules.failed_calls import COMPACTED, CallStep, KnownShape, Step, known_shape
 from coherence.policy.rules.finding_builders import found, score_of, shown_tool
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
@@ -191,7 +191,7 @@ def steps_of(facts: Facts) -> list[Step]:
     if not facts.open_calls:
         return list(facts.actions)
     steps: list[Step] = [*facts.actions]
-    steps += [OpenCall(call.seq, call.tool, call.made, call.ts) for call in facts.open_calls]
+    steps += [CallStep(call.seq, call.tool, call.made, call.ts) for call in facts.open_calls]
     return sorted(steps, key=lambda step: step.seq)[-WINDOW:]
 
 

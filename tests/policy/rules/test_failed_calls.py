@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -81,9 +82,10 @@ def test_rules_of_calls_do_not_apply_before_the_first_and_are_quiet_after_one_th
     ids=lambda case: getattr(case, "name", ""),
 )
 def test_rules_of_failed_calls_rise_with_each_failure(
-    rule: Rule, tools: str | list[str], stages: list[tuple[bool, str, float]]
+    rule: Rule, tools: str | list[str], stages: list[tuple[bool, str, object]]
 ) -> None:
-    life, found = Life(), []
+    life = Life()
+    found: list[tuple[bool, str, object]] = []
     for tool in tools:
         seen = life.failed(tool, command="pytest -q").seen(rule)
         found.append((seen.active, seen.severity, pytest.approx(seen.score)))
@@ -259,7 +261,7 @@ def test_blind_edit_of_a_file_never_read(files: list[str], severity: str, score:
 
 
 def test_blind_edit_is_none_after_a_look_where_it_failed_and_with_the_next_action() -> None:
-    edit = {"file_path": "/a", "old_string": "t", "new_string": "u"}
+    edit: dict[str, Any] = {"file_path": "/a", "old_string": "t", "new_string": "u"}
     assert Life().did("Read", "text", file_path="/a").did("Edit", **edit).seen(BLIND).score == 0.0
     assert Life().failed("Edit", **edit).seen(BLIND).score == 0.0
     assert Life().did("Write", file_path="/new.py", content="x").seen(BLIND).score == 0.0
