@@ -17,7 +17,7 @@ from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.errors import PluginError
 from coherence.core.readings import Reading
 from coherence.core.registry import unregister
-from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.detector import Observed
 from coherence.monitor.replay import Replay, Report
 from coherence.policy.plugin_rules import PluginRules
 from coherence.policy.rules import reserved_names
@@ -159,10 +159,11 @@ def test_monitor_a_rule_that_hangs_costs_the_time_limit_and_is_left_out_for_a_wh
         forever.wait(60)
 
     try:
-        with monitor(tmp_path / "s.db", Mine(judge), config={"timeout_s": 0.05}) as m:
+        with monitor(tmp_path / "s.db", Mine(judge), config={"timeout_s": 0.1}) as m:
             life(m, 1)
             assert m.decide().kind == "continue"
-            assert m.latest is not None and [error.kind for error in m.latest.errors] == ["timeout"]
+            assert m.latest is not None
+            assert ("rule mine", "timeout") in [(error.source, error.kind) for error in m.latest.errors]
             life(m, 5)
             m.decide()
     finally:
@@ -362,46 +363,7 @@ def test_plugin_detectors_a_name_of_the_packages_own_is_refused(name: str) -> No
         watched(None, type("Named", (Refunds,), {"name": name}))
 
 
-class Complaints(msgspec.Struct):
-    """Memory of a detector of complaints."""
-
-    count: int = 0
-
-
-class Complaining(EventDetector[Complaints]):
-    """A user who complains; warns from the second time on."""
-
-    name, data_type = "complaining", Complaints
-
-    def on_message(self, observed: Observed) -> None:
-        self.data.count += observed.event.role == "user" and "again" in observed.event.content
-
-    def findings(self, state: Any, reading: Any, appraisal: Any) -> list[Finding]:
-        score, why = min(self.data.count / 4, 1.0), f"{self.data.count} complaints"
-        active = score >= 0.5
-        return [
-            Finding(
-                rule="complaining",
-                severity="warn",
-                active=active,
-                score=score,
-                threshold=0.5,
-                why=why if active else "",
-            )
-        ]
-
-
-def test_plugin_detectors_a_detector_with_a_method_for_each_kind_of_event_goes_on_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "s.db"
-    for kind in ("continue", "warn"):
-        with watched(path, Complaining) as m:
-            m.message("user", "you broke it again")
-            assert m.decide().kind == kind
-
-
-@pytest.mark.parametrize("check", [*checks_for(Refunds), *checks_for(Complaining)], ids=str)
+@pytest.mark.parametrize("check", list(checks_for(Refunds)), ids=str)
 def test_plugin_detectors_a_detector_passes_the_public_checks(check: Callable[[], None]) -> None:
     check()
 
@@ -429,9 +391,9 @@ class Counts(Refunds):
 )
 def test_findings_the_public_checks_find_a_bad_detector(bad: type, message: str) -> None:
     with pytest.raises((AssertionError, RuntimeError), match=message):
-        _run_all(checks_for(bad))
+        run_all(checks_for(bad))
 
 
-def _run_all(checks: Iterable[Check]) -> None:
+def run_all(checks: Iterable[Check]) -> None:
     for check in checks:
         check()
