@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.arguments import is_shell
-from coherence.policy.danger.danger import ToolUse, short
+from coherence.policy.danger.danger import Command, ToolUse, command_of, short
 from coherence.policy.danger.paths import holds_everything, is_disposable, is_guarded
 from coherence.policy.danger.services import KINDS
-from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.sql import destroys_data
 from coherence.policy.danger.things import COLLECTIONS, STORES, parts, singular
 
@@ -194,18 +193,18 @@ _VERB_KEYS = word_set("verb action operation method command subcommand http_meth
 _TRUE = ("true", "yes", "1", "force")
 
 
-def stands_for(call: ToolUse) -> Iterator[Simple]:
+def stands_for(call: ToolUse) -> Iterator[Command]:
     """Yield the commands that a call of a tool stands for.
 
     Examples
     --------
     >>> call = ToolUse(words=("git", "push"), pairs=[("force", "true"), ("branch", "main")])
-    >>> [command.argv for command in stands_for(call)]
-    [('git', 'push', '--force', 'origin', 'main')]
+    >>> [command.text for command in stands_for(call)]
+    ['git push --force origin main']
     """
     verbs = [value.casefold() for value in call.values(_VERB_KEYS)]
     for argv in (*_requests(call, verbs), *_of_cluster(call, verbs), *_pushes(call, verbs), *_removals(call)):
-        yield Simple(argv, text=short(" ".join(argv)))
+        yield command_of(argv, text=short(" ".join(argv)))
     yield from _queries(call)
 
 
@@ -256,7 +255,7 @@ def _removals(call: ToolUse) -> Iterator[tuple[str, ...]]:
         yield from (("rm", "-rf", path) for path in paths if holds_everything(path))
 
 
-def _queries(call: ToolUse) -> Iterator[Simple]:
+def _queries(call: ToolUse) -> Iterator[Command]:
     if not WRITES_CODE.isdisjoint(call.words):
         return
     places = [value for value in call.values(_PLACE_KEYS) if " " not in value]
@@ -269,4 +268,4 @@ def _queries(call: ToolUse) -> Iterator[Simple]:
         if deletes and any(value == "{}" for value in call.values(_FILTER_KEYS)):
             name = next(filter(None, call.values(_DELETE_KEYS | {"collection", "table"})), "x")
             texts.append(f"db.{name}.deleteMany({{}})")
-    yield from (Simple((program, *places), stdin=text, text=short(text)) for text in texts for program in programs)
+    yield from (command_of((program, *places), stdin=text, text=short(text)) for text in texts for program in programs)

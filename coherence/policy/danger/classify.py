@@ -14,9 +14,8 @@ from coherence.core.words import word_set
 from coherence.policy.danger.arguments import is_shell, read_call, runs_code
 from coherence.policy.danger.calls import WRITES_CODE, stands_for
 from coherence.policy.danger.code import GIVEN_CODE
-from coherence.policy.danger.danger import Command, Danger, Match, ToolUse, short
+from coherence.policy.danger.danger import Command, Danger, Match, ToolUse, command_of, short
 from coherence.policy.danger.follow import followed
-from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
@@ -182,8 +181,8 @@ def _stands_for(call: ToolUse) -> Iterator[Command]:
     """Yield the commands that a tool stands for."""
     if not _is_judged(call):
         unwrap = Unwrapper()
-        for simple in stands_for(call):
-            yield from (msgspec.structs.replace(command, indirect=True) for command in unwrap.words(simple))
+        for command in stands_for(call):
+            yield from (msgspec.structs.replace(inner, indirect=True) for inner in unwrap.words(command))
 
 
 def _codes(call: ToolUse) -> list[str]:
@@ -200,9 +199,9 @@ def _commands(call: ToolUse) -> Iterator[Command]:
     for script in call.scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
-        yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+        yield from unwrap.words(command_of(argv, text=short(" ".join(argv))))
     for code in _codes(call):
-        yield from unwrap.words(Simple(argv=(GIVEN_CODE, "-c", code), text=short(code)))
+        yield from unwrap.words(command_of((GIVEN_CODE, "-c", code), text=short(code)))
     runs = runs_code(call.words)
     magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
     for named in (*call.of_program, *magics):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,46 @@ DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
 """Flags with which nearly every program only prints what it would do."""
 
 _CLUSTER = lazy_regex(r"-[A-Za-z0-9]+")
+_SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
+_ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
+VALUES = {
+    "sudo": "-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir",
+    "doas": "-u -C",
+    "env": "-u -C --unset --chdir",
+    "time": "-f -o",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n",
+    "xargs": "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace",
+    **dict.fromkeys(("timeout", "gtimeout"), "-s -k --signal --kill-after"),
+    "exec": "-a",
+    "stdbuf": "-i -o -e --input --output --error",
+    "caffeinate": "-t -w",
+    **dict.fromkeys(("strace", "ltrace"), "-e -o -p -s -u"),
+    "flock": "-w -E --timeout",
+    "nsenter": "-t --target",
+    "runuser": "-u -g",
+    "npx": "-p --package",
+    "uvx": "--from --with",
+    "pkexec": "--user",
+    "systemd-run": "-p -u --unit --property",
+    **dict.fromkeys(("proxychains", "proxychains4"), "-f"),
+    "wsl": "-d -u",
+    "ssh": "-i -p -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w",
+    "git": "-C -c --git-dir --work-tree --namespace --exec-path",
+    **dict.fromkeys(("docker", "podman", "nerdctl"), "-H --host --context -c --config -l --log-level"),
+    **dict.fromkeys(("docker-compose", "podman-compose"), "-f --file -p --project-name --profile"),
+    **dict.fromkeys(
+        ("kubectl", "oc", "helm", "k3s"),
+        "-n --namespace --context --kube-context --kubeconfig --cluster --user -s --server --token",
+    ),
+    "aws": "--region --profile --output --endpoint-url --query --color",
+    **dict.fromkeys(("gcloud", "az", "gh", "heroku", "fly"), "--project --account -R --repo -a --app"),
+    "systemctl": "-H -M --host --machine -t --type",
+    **dict.fromkeys(("redis-cli", "valkey-cli"), "-h -p -a -n -u --user --pass -s"),
+    "npm": "--prefix -w --workspace",
+    "tmux": "-L -S -f -c",
+}
+"""Options before the first operand that are followed by a value, by program."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,6 +301,42 @@ def flags_of(args: Iterable[str]) -> frozenset[str]:
         if _CLUSTER.fullmatch(name):
             found.update("-" + letter for letter in name[1:])
     return frozenset(found)
+
+
+def command_of(argv: Sequence[str], *, dynamic: bool = False, **fields: Any) -> Command:
+    """Return a command by its words and other fields; ``dynamic``: its program is known only at run time.
+
+    Examples
+    --------
+    >>> found = command_of(("/usr/bin/Git.exe", "-C", "x", "push", "-f", "origin"))
+    >>> found.program, found.operands, found.lead
+    ('git', ('push', 'origin'), 'push origin ')
+    """
+    name = argv[0] if argv and not dynamic else ""
+    program = name.replace("\\", "/").rpartition("/")[2].lower()
+    program = _SUFFIX.sub("", program) if "." in program else program
+    args = tuple(argv[1:])
+    operands = after_options(args, VALUES.get(program, ""))
+    operands = tuple([arg for arg in operands if arg == "-" or not arg.startswith("-")])
+    lead = " ".join((*operands[:4], ""))
+    return Command(program=program, args=args, flags=flags_of(args), operands=operands, lead=lead, **fields)
+
+
+def after_options(args: Sequence[str], valued: str, skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
+    """Return the words from the first operand on, ``skip`` operands later; ``valued`` names options with a value."""
+    at, with_value = 0, valued.split()
+    while at < len(args):
+        arg = args[at]
+        if arg.startswith("-") and arg != "-":
+            at += 2 if arg in with_value else 1
+        elif env and _ASSIGNMENT.fullmatch(arg):
+            at += 1
+        elif skip:
+            skip -= 1
+            at += 1
+        else:
+            break
+    return tuple(args[at:])
 
 
 def short(text: str, most: int = 200) -> str:

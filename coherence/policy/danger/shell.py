@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from coherence.core.lazy import lazy_regex
-from coherence.policy.danger.danger import short
+from coherence.policy.danger.danger import Command, command_of, short
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -42,22 +42,7 @@ _GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
 
 
-class Simple(NamedTuple):
-    """A simple command as the script has it; see `Command` for the fields."""
-
-    argv: tuple[str, ...] = ()
-    dynamic: bool = False
-    writes: str = ""
-    appends: bool = False
-    stdin: str = ""
-    fed_by: str = ""
-    unread: str = ""
-    text: str = ""
-    reads: str = ""
-    cut: bool = False
-
-
-def simple_commands(script: str) -> Iterable[Simple]:
+def simple_commands(script: str) -> Iterable[Command]:
     """Return every simple command of a script and every file that it redirects to, in their order.
 
     Subshells, groups, loops, functions, substitutions and both sides of ``&&`` all count: what a script may run, it
@@ -66,18 +51,18 @@ def simple_commands(script: str) -> Iterable[Simple]:
 
     Examples
     --------
-    >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
-    [('cd', 'x'), ('rm', '-rf', 'y'), ()]
+    >>> [(command.program, *command.args) for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
+    [('cd', 'x'), ('rm', '-rf', 'y'), ('',)]
     """
     return _remembered(script) if len(script) <= MAX_REMEMBERED else _read(script)
 
 
 @lru_cache(maxsize=8)  # a call is asked about, then made, and several detectors look at it
-def _remembered(script: str) -> tuple[Simple, ...]:
+def _remembered(script: str) -> tuple[Command, ...]:
     return tuple(_read(script))
 
 
-def _read(script: str) -> Iterator[Simple]:
+def _read(script: str) -> Iterator[Command]:
     script = script.replace("\0", "").replace("\r\n", "\n")
     source = script.encode("utf-8", "replace")
     root = parse(source)
@@ -94,7 +79,7 @@ def _read(script: str) -> Iterator[Simple]:
     while stack:
         left -= 1
         if left < 0:
-            yield Simple(unread=script, text=short(script), cut=True)
+            yield Command(unread=script, text=short(script), cut=True)
             return
         node, stdin, fed_by = stack.pop()
         kind = node.type
@@ -113,7 +98,8 @@ def _read(script: str) -> Iterator[Simple]:
             text = short(raw)
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
             stdin_ = (_here_text(node, source, known) if heres else "") or stdin
-            yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought, cut)
+            fields = {"fed_by": fed_by, "unread": unread, "text": text, "reads": brought, "cut": cut}
+            yield command_of(argv, dynamic=unknown, stdin=stdin_, **fields)
             if may_nest is not None and len(raw) < _SHOWN // 4 and not may_nest(raw):
                 continue  # words alone
         elif kind == "for_statement":
@@ -133,12 +119,12 @@ def _read(script: str) -> Iterator[Simple]:
         yield from _roughly(script)
 
 
-def _roughly(script: str) -> Iterator[Simple]:
+def _roughly(script: str) -> Iterator[Command]:
     """Yield what stands between separators, quotes or not, and the text itself as unread."""
     for segment in _SEPARATOR.split(_QUOTES.sub("", script)):
         if words := tuple(segment.split()):
-            yield Simple(argv=words, text=short(segment))
-    yield Simple(unread=script, text=short(script))
+            yield command_of(words, text=short(segment))
+    yield Command(unread=script, text=short(script))
 
 
 def _stages(
@@ -211,15 +197,15 @@ def _argv(node: Node, source: bytes, known: dict[str, str]) -> tuple[tuple[str, 
     return tuple(argv), dynamic
 
 
-def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Simple:
+def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Command:
     text = text_of(node, source, _SHOWN)
     operator = text.lstrip(_DESCRIPTORS)
     if not operator.startswith((">", "&>", "<>")) or operator.startswith(">&") or not node.named_children:
-        return Simple()
+        return Command()
     target, _ = word(node.named_children[-1], source, known)
     start = source.rfind(b"\n", max(0, node.start_byte - 100), node.start_byte) + 1 or max(0, node.start_byte - 100)
     shown = source[start : node.end_byte].decode("utf-8", "replace")
-    return Simple(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
+    return Command(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
 
 
 def _brought(argv: tuple[str, ...], known: dict[str, str]) -> str:

@@ -95,7 +95,7 @@ _OUTAGE = lazy_regex(
 
 
 class FailedCalls:
-    """Rule about some failed actions: the score is 0.5 at ``guide`` of them and 1 at twice that.
+    """Rule about failed actions: the score is 0.5 at ``guide`` of them and 1 at twice that.
 
     ``None`` before the first action. The names of rules, their limits and their advice are attributes of the class.
     """
