@@ -88,14 +88,14 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     folder
         Folder that the script has changed to before, as far as it says; usually empty.
     fetched
-        Whether the script has downloaded what this command runs.
+        True if the script has downloaded what this command runs.
     indirect
-        Whether it stands in a file that the script has written before and runs, or in the arguments of a tool that is
+        True if it stands in a file that the script has written before and runs, or in the arguments of a tool that is
         named after its program: only enforced rows look at it.
     holding
         Files into which the script has copied a secret before.
     cut
-        Whether it stands for the rest of a text that is longer than what is read.
+        True if it stands for the rest of a text that is longer than what is read.
     """
 
     program: str = ""
@@ -154,9 +154,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     things
         One of these too, unless the sentence names what the call is done to.
     addresses
-        Whether what the call is done to is an address: then only addresses in the sentence are held against it.
+        True if what the call is done to is an address: then only addresses in the sentence are held against it.
     enough
-        Whether an act and the name of what the call is done to are enough, without one of the things.
+        True if an act and the name of what the call is done to are enough, without one of the things.
     named
         Acts that count only where the sentence names what the call is done to.
     """
@@ -178,7 +178,7 @@ class Danger(msgspec.Struct, frozen=True, kw_only=True):
     says
         What happens, as the end of a sentence that starts with the command: ``deletes files``.
     call
-        Whether it looks at calls of tools (:class:`ToolUse`), by ``test`` alone, and not at shell commands.
+        True if it looks at calls of tools (:class:`ToolUse`), by ``test`` alone, and not at shell commands.
     programs
         Names of the programs; empty for every command. A name that ends in ``*`` is a prefix.
     verbs
@@ -191,14 +191,14 @@ class Danger(msgspec.Struct, frozen=True, kw_only=True):
         What else must be true of the command or the call: a check that returns a bool, or yields the names of what it
         is done to.
     enforced
-        Whether ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
+        True if ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
     asking
         Words by which somebody does.
     targets
         Names of what it is done to, where ``test`` yields none: databases, paths, branches, addresses. A request for
         another one asks for something else.
     weighs
-        Whether it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
+        True if it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
         that stand beside wider ones do not.
 
     Examples
