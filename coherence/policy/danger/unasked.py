@@ -11,6 +11,7 @@ import msgspec
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.detect.call_words import only_reads
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import delegates
@@ -29,29 +30,25 @@ RULE = "destructive_unasked"
 ENFORCED_RULE = "harmful_call"
 """Name of the findings of enforced calls that no request asked for."""
 
-_ASKING_WORDS = (
+ASKING = tokens(
     "delete remove drop clean clear purge wipe erase reset revert undo cancel terminate kill stop destroy force "
     "overwrite truncate prune uninstall discard archive close transfer reboot shut empty cut rotate revoke disable "
     "deactivate rid"
 )
-ASKING = tokens(_ASKING_WORDS)
 """Words of a request for something destructive."""
 
-_DESTROYING = (
+DESTROYING = word_set(
     "cancel delete remove drop purge wipe erase destroy terminate revoke uninstall truncate disable deactivate"
 )
-DESTROYING = frozenset(_DESTROYING.split())
 """Words in the name of a tool that destroys something, where the table has no row for it."""
 
-_PAYING = "pay payment money transfer refund purchase buy checkout withdraw certificate"
-PAYING = frozenset(_PAYING.split())
+PAYING = word_set("pay payment money transfer refund purchase buy checkout withdraw certificate")
 """Words in the name of a tool that spends money."""
 
-_ASKING_TO_PAY = (
+ASKING_TO_PAY = tokens(
     "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice "
     "subscription compensation certificate upgrade exchange return"
 )
-ASKING_TO_PAY = tokens(_ASKING_TO_PAY)
 """Words of a request to spend money."""
 
 REQUEST_CHARS = 600
