@@ -76,13 +76,6 @@ def judge(differences: Sequence[float] | Floats) -> Judgement:
         Outcome of the treatment minus outcome of the control, pair after pair, in [-1, 1]; outcomes are such that
         higher is better.
 
-    Raises
-    ------
-    TypeError
-        The differences are no numbers.
-    ValueError
-        A difference is out of its range, or not finite.
-
     Examples
     --------
     >>> judge([0.4, 0.2] * 5).verdict
@@ -95,7 +88,7 @@ def judge(differences: Sequence[float] | Floats) -> Judgement:
     >>> judge([0.0] * 200).verdict
     'no difference'
     """
-    numbers = _within(differences)
+    numbers = np.asarray(differences, dtype=np.float64)
     verdict, decided_at = _first_verdict(numbers)
     low, high = lower_bound(numbers, PROOF), -lower_bound(-numbers, PROOF)
     return Judgement(
@@ -149,19 +142,6 @@ def _evidence(numbers: Floats) -> float:
     return float(np.exp(min(highest, np.log(MAX_EVIDENCE))))
 
 
-def _within(differences: Sequence[float] | Floats) -> Floats:
-    """Return the differences as an array; rounding may have put them a hair beyond their range."""
-    try:
-        numbers = np.asarray(differences, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"differences must be numbers ({error})") from error
-    if numbers.ndim != 1:
-        raise ValueError(f"differences must be one-dimensional, not of shape {numbers.shape}")
-    if not (np.abs(numbers) <= 1 + 1e-9).all():
-        raise ValueError("differences must be finite and between -1 and 1")
-    return numbers.clip(-1.0, 1.0)
-
-
 MEASURE: Measure = "pressure"
 """The measure that gives a verdict."""
 
@@ -177,7 +157,7 @@ class Experiment(msgspec.Struct, frozen=True):
 
 
 def judge_pattern(store: Store, pattern: str, *, horizon: int = HORIZON, measure: Measure = MEASURE) -> Experiment:
-    """Return what one pattern's pairs say by one measure; errors as in :func:`read_pairs` and :func:`judge`."""
+    """Return what one pattern's pairs say by one measure; errors as in :func:`read_pairs`."""
     pairs = read_pairs(store, pattern, horizon=horizon, measure=measure)
     return Experiment(pairs, judge(pairs.differences))
 
