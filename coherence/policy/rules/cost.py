@@ -144,8 +144,8 @@ class CostSpiral:
     """
 
     name = "cost_spiral"
-
     ahead, times = 5, 4.0
+    """Calls to look ahead, and multiple of the usual level from which it is active."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the last model calls."""
@@ -209,8 +209,8 @@ class ContextExhaustionRule:
     """
 
     name = "context_exhaustion"
-
     guide, warn = 0.8, 0.95
+    """Shares of the window from which it is active, and asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest model call."""

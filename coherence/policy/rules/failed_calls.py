@@ -190,8 +190,8 @@ class RepeatedFailurePattern:
     """
 
     name = "repeated_failure_pattern"
-
     guide, turns, warn, block = 4, 3, 6, 10
+    """Failures, and turns with one, from which it is active; failures from which it asks to warn, and to block."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest action."""

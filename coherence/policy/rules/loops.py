@@ -159,8 +159,8 @@ class RepeatedToolCallLoop:
     """
 
     name = "repeated_tool_call_loop"
-
     guide, warn, block = 5.0, 7.0, 9.0
+    """Repeats of one call from which it asks for guidance, a warning, a block."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Return the loop that the newest call is part of, active or not, ``None`` if there is none."""

@@ -221,8 +221,8 @@ class LowConfidenceSpans:
     """
 
     name = "low_confidence_spans"
-
     share, least = 0.25, 20
+    """Share of unlikely tokens from which it is active, and tokens of a message from which a share means something."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest message."""
@@ -293,8 +293,8 @@ class UngroundedAnswer:
     """
 
     name = "ungrounded_answer"
-
     warn = 0.8
+    """Score from which it asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest answer."""
@@ -396,8 +396,8 @@ class BlindEdit:
     """
 
     name = "blind_edit"
-
     warn = 3
+    """Different files among the last 30 actions from which it asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest action."""

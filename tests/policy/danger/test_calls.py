@@ -16,7 +16,7 @@ import pytest
 from coherence.core.events import Correction, Goal, Message, ToolCall
 from coherence.core.validation import to_json
 from coherence.detect.detector import Observed
-from coherence.policy.danger import calls, disclosure, files, git, protection, services, table, things, unread
+from coherence.policy.danger import calls, disclosure, files, git, services, table, things, unread
 from coherence.policy.danger.classify import classify, judge
 from coherence.policy.danger.code import plain_roots
 from coherence.policy.danger.danger import Asking, Command, Danger
@@ -125,7 +125,7 @@ def test_default_has_rows_of_their_own_names_and_words_that_ask_for_what_is_enfo
 def test_default_names_every_public_check_that_no_other_module_calls() -> None:
     folder = Path(table.__file__).parent
     texts = [path.read_text("utf-8") for path in (*folder.glob("*.py"), folder / "dangers.toml")]
-    modules = (calls, disclosure, files, git, protection, services, things, unread)
+    modules = (calls, disclosure, files, git, services, things, unread)
     checks = {name for module in modules for name, value in vars(module).items() if isfunction(value)}
     uses = Counter(word for text in texts for word in re.findall(r"(?<!def )\b[a-z_]+\b", text))
     assert sorted(name for name in checks if not uses[name]) == []

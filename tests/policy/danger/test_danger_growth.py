@@ -19,7 +19,6 @@ from coherence.policy.danger import (
     follow,
     git,
     paths,
-    protection,
     services,
     sql,
     things,
@@ -29,7 +28,7 @@ from coherence.policy.danger import (
 from coherence.policy.danger.classify import judge
 
 MODULES = (
-    *(asking, calls, classify, disclosure, files, follow, git, protection, paths, services, sql, things, unread),
+    *(asking, calls, classify, disclosure, files, follow, git, paths, services, sql, things, unread),
     wipes,
 )
 NAMED = [
