@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from hashlib import blake2b
 
@@ -139,21 +138,7 @@ def _draw(
         return "control", None
     if not config.randomise:
         return "treatment", None
-    return draw_arm(config.seed, agent, pattern, count), pair_of(count)
-
-
-def pair_of(count: int) -> int:
-    """Return the number of the pair that the next firing belongs to, after ``count`` firings.
-
-    Examples
-    --------
-    >>> [pair_of(count) for count in range(5)]
-    [0, 0, 1, 1, 2]
-    """
-    count = operator.index(count)
-    if count < 0:
-        raise ValueError(f"count must be 0 or more, not {count}")
-    return count // 2
+    return draw_arm(config.seed, agent, pattern, count), count // 2
 
 
 def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
@@ -177,7 +162,7 @@ def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
     >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
     ['control', 'treatment', 'treatment', 'control']
     """
-    text = f"{operator.index(seed)}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{pair_of(count)}"
+    text = f"{seed}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{count // 2}"
     coin = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
     return "treatment" if (count + coin) % 2 else "control"
 

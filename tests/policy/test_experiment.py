@@ -18,7 +18,7 @@ from property_sizes import examples
 
 from coherence.baseline.e_process import MAX_EVIDENCE, Floats, log_capital, lower_bound
 from coherence.policy.experiment import judge, policy_of
-from coherence.policy.guidance import draw_arm, pair_of
+from coherence.policy.guidance import draw_arm
 
 DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1, 1)), max_size=150)
 
@@ -27,7 +27,6 @@ DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1
 def test_experiment_each_pair_holds_one_of_either_arm(seed: int, agent: str, pattern: str, pair: int) -> None:
     arms = [draw_arm(seed, agent, pattern, count) for count in (2 * pair, 2 * pair + 1)]
     assert sorted(arms) == ["control", "treatment"]
-    assert pair_of(2 * pair) == pair_of(2 * pair + 1) == pair
 
 
 def test_experiment_the_order_is_a_fair_coin_that_everything_but_the_place_decides() -> None:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from shlex import join
 
-import msgspec
-
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.detector import read_arguments
 from coherence.policy.danger.danger import ToolUse
 
 MAX_VALUES = 10_000
@@ -71,19 +70,9 @@ def runs_code(words: tuple[str, ...]) -> bool:
     return not _RUNS_CODE.isdisjoint(words)
 
 
-def decode(arguments: bytes | object) -> object:
-    """Return the value of JSON bytes, their text if they are no JSON, and any other value as it is."""
-    if not isinstance(arguments, bytes | bytearray | memoryview):
-        return arguments
-    try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return bytes(arguments).decode("utf-8", "replace")
-
-
 def read_call(tool: str, arguments: bytes | object) -> ToolUse:
     """Find the shell texts of a call, and everything else that rows look at."""
-    value = decode(arguments)
+    value = read_arguments(bytes(arguments)) if isinstance(arguments, bytes | bytearray | memoryview) else arguments
     words = words_of(tool)
     shell = is_shell(words)
     found = ToolUse(words=words)
@@ -170,7 +159,7 @@ def _read_one(
 def _nested(value: object) -> object:
     """Return the arguments that stand as JSON inside a text; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
-        return decode(value.encode("utf-8", "replace"))
+        return read_arguments(value.encode("utf-8", "replace"))
     return value
 
 
