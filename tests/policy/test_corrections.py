@@ -57,13 +57,6 @@ def test_three_corrections_on_one_request_make_a_pattern_and_two_do_not() -> Non
     assert found.confidence == pytest.approx(1 - 2 ** (-weight / 3))
 
 
-def test_a_pattern_is_relevant_to_its_topic_only() -> None:
-    kept = told("a fact", "metric units", "no wind")
-    assert kept.relevant("what is the WEATHER in Oslo", None, 3) is not None
-    assert kept.relevant("Translate the manual", None, 3) is None
-    assert kept.relevant("", None, 3) is None
-
-
 def test_what_is_said_again_is_kept_once_with_all_its_sources() -> None:
     kept = told("Use metric units.", "use metric units!", "please use metric units", "use imperial units")
     assert [len(note.sources) for note in kept.notes.values()] == [3, 1]

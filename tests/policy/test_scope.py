@@ -185,13 +185,6 @@ CASES = Path(__file__).resolve().parents[1] / "data" / "scope_cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 
 
-def measured_case(row: dict[str, str], embedded: bool) -> ScopeDrift:
-    """Return a case's drift, with the cosine of the shipped model or without."""
-    embed = default_embedder().embed
-    cosine = float(embed(row["task"]) @ embed(row["answer"])) if embedded else None
-    return scope_drift(row["task"], row["answer"], cosine=cosine)
-
-
 @pytest.mark.parametrize("row", [row for row in ROWS if row["kind"] == "addition"], ids=lambda row: row["id"])
 def test_additions_are_drift_and_named(row: dict[str, str]) -> None:
     drift = scope_drift(row["task"], row["answer"])
@@ -206,7 +199,8 @@ def test_additions_are_drift_and_named(row: dict[str, str]) -> None:
 def test_scope_drift_right_answers_are_not_flagged(embedded: bool) -> None:
     right = [row for row in ROWS if row["kind"] == "right"]
     assert len(right) == 55
-    drifts = {row["id"]: measured_case(row, embedded) for row in right}
+    measure = measured if embedded else scope_drift
+    drifts = {row["id"]: measure(row["task"], row["answer"]) for row in right}
     flagged = [name for name, drift in drifts.items() if drift.drifted]
     assert len(flagged) <= 3, flagged
     assert not [name for name, drift in drifts.items() if drift.additions]
@@ -216,7 +210,7 @@ def test_scope_drift_right_answers_are_not_flagged(embedded: bool) -> None:
 def test_scope_drift_unrelated_answers_are_still_flagged() -> None:
     """The German one is not: the shipped model sees a likeness that the words do not."""
     unrelated = [row for row in ROWS if row["kind"] == "unrelated"]
-    assert [row["id"] for row in unrelated if not measured_case(row, True).drifted] == ["weather-de"]
+    assert [row["id"] for row in unrelated if not measured(row["task"], row["answer"]).drifted] == ["weather-de"]
 
 
 def test_scope_drift_another_language_is_judged_by_a_multilingual_embedder_alone() -> None:

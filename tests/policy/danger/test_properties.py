@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.policy.danger.classify import classify
-from coherence.policy.danger.danger import flags_of, short
 from coherence.policy.danger.shell import parse, simple_commands
 
 COMMANDS = st.sampled_from(
@@ -146,12 +145,6 @@ def test_properties_what_lies_deeper_than_the_limit_is_searched_for_dangerous_wo
 def test_properties_a_text_that_cannot_be_read_is_dangerous_only_if_it_names_danger() -> None:
     assert classify("Bash", {"command": "echo 'a; rm y"}) is not None
     assert classify("Bash", {"command": "echo 'a; ls y"}) is None
-
-
-def test_properties_helpers() -> None:
-    assert flags_of(["-a=false", "-b", "c", "--", "-d"]) == {"-b", "--"}
-    assert short("a\n b" + "x" * 300) == "a b" + "x" * 196 + "…"
-    assert short("\ud800") == "?"
 
 
 @pytest.mark.parametrize(
