@@ -15,7 +15,7 @@ from coherence.core.readings import frozen_hook
 from coherence.detect.detector import DATA_TYPES
 from coherence.monitor.tick_result import TickResult
 from coherence.policy.corrections import Corrections
-from coherence.policy.regulator import MAX_TRANSITIONS, RegulatorState, Transition
+from coherence.policy.regulator import RegulatorState
 from coherence.state.data import Facts
 from coherence.state.reducer import MAX_MEMORIES, MAX_TOOLS, MAX_TOTAL
 
@@ -136,10 +136,10 @@ def _decoder(
 def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     """Return one state of two that one agent lived through apart, for instance in two processes.
 
-    Totals are added, what was learned is put together (baselines and transitions weighted by their samples,
-    corrections by their provenance), and the present - context, latest actions, what is held or blocked - is that of
-    the state whose newest event is later. The order of the two does not matter. A state merged with itself counts its
-    totals twice: only the user knows whether two states share a past.
+    Totals are added, what was learned is put together (baselines weighted by their samples, corrections by their
+    provenance), and the present - context, latest actions, what is held or blocked - is that of the state whose newest
+    event is later. The order of the two does not matter. A state merged with itself counts its totals twice: only the
+    user knows whether two states share a past.
 
     Raises
     ------
@@ -188,8 +188,6 @@ def _merge_baselines(late: AppraiserState, early: AppraiserState, past: Facts) -
 def _merge_regulator(late: RegulatorState, early: RegulatorState, past: Facts) -> RegulatorState:
     _count_on(late, past)
     late.fired = _counted(late.fired, early.fired)
-    keys = list({**early.transitions, **late.transitions})[-MAX_TRANSITIONS:]
-    late.transitions = {key: _both(late.transitions.get(key), early.transitions.get(key)) for key in keys}
     late.born += early.born
     return late
 
@@ -262,10 +260,3 @@ def _together(one: SignalBaseline | None, other: SignalBaseline | None) -> Signa
     mean = (one.mean * one.count + other.mean * other.count) / count
     spread = sum(each.count * (each.variance + (each.mean - mean) ** 2) for each in (one, other)) / count
     return SignalBaseline(mean, spread, count, one.refused)
-
-
-def _both(one: Transition | None, other: Transition | None) -> Transition:
-    found = [each for each in (one, other) if each is not None and each.count]
-    count = sum(each.count for each in found)
-    change = sum(each.count * each.change for each in found) / count if count else 0.0
-    return Transition(count, change)

@@ -9,6 +9,7 @@ from coherence.core.config import Budget
 from coherence.core.decisions import Finding
 from coherence.core.events import Spent
 from coherence.core.validation import shown_amount
+from coherence.policy.rules.finding_builders import found
 from coherence.state.reducer import AgentState
 
 UNITS = {"tokens": "tokens", "cost_usd": "US dollars", "wall_s": "seconds", "calls": "calls"}
@@ -62,16 +63,11 @@ def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpri
         if field == "cost_usd" and spent.unpriced:
             model = f" ({unpriced_model})" if unpriced_model else ""
             why += f", without {spent.unpriced} model call{'s'[: spent.unpriced > 1]} of unknown cost{model}"
+        full = share >= 1.0
+        action = "stop, or raise the budget" if full else "finish what matters most"
+        threshold = 1.0 if full else budget.soft
         findings.append(
-            Finding(
-                rule=f"{rule}.{field}",
-                severity="block" if share >= 1.0 else "warn",
-                active=share >= budget.soft,
-                score=min(share, 1.0),
-                threshold=1.0 if share >= 1.0 else budget.soft,
-                why=why,
-                action="stop, or raise the budget" if share >= 1.0 else "finish what matters most",
-            )
+            found(f"{rule}.{field}", min(share, 1.0), "block" if full else "warn", why, action, threshold=threshold)
         )
     return findings
 

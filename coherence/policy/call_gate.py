@@ -20,6 +20,7 @@ from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.hijack_findings import Limits, allowed, asked_call
 from coherence.policy.regulator import OF_ONE_CALL, RegulatorState, make_decision, regulate
 from coherence.policy.rules.claims import broken_constraint
+from coherence.policy.rules.finding_builders import found
 from coherence.state.reducer import AgentState
 
 
@@ -106,16 +107,16 @@ def of_itself(
     """
     tool, arguments = event.tool_name or "", bytes(event.arguments or b"null")
     hijacked = asked_call(seq, tool, arguments, state, limits)
-    found = [] if hijacked is None else [hijacked]
+    seen = [] if hijacked is None else [hijacked]
     if dangers is not None:
-        found += dangers.asked_call(seq, tool, arguments)
+        seen += dangers.asked_call(seq, tool, arguments)
     if state.forbidden.data.standing:
         broken = state.forbidden.broken_by(Observed.of(ToolCall(tool, Raw(arguments), ""), seq))
-        found += [] if broken is None else [broken_constraint(broken, "block")]
-    if not found:
+        seen += [] if broken is None else [broken_constraint(broken, "block")]
+    if not seen:
         return []
     lifted = list(OF_ONE_CALL) if standing.allowed and key_of(event) in standing.allowed else []
-    made = regulate(found, RegulatorState(lifted=lifted), state.facts.steps, config.rules)
+    made = regulate(seen, RegulatorState(lifted=lifted), state.facts.steps, config.rules)
     return [allowed(finding) if finding.lifted else finding for finding in made]
 
 
@@ -131,8 +132,7 @@ def unjudged(tool: str, arguments: bytes) -> Decision:
     why = "the question could not be judged; the log of `coherence` says why"
     if danger is not None:
         why = f"{danger.what}, and {why}"
-    finding = Finding(rule="check_failed", severity=kind, active=True, score=1.0, threshold=1.0, why=why)
-    return make_decision(0, [finding])
+    return make_decision(0, [found("check_failed", 1.0, kind, why, "", threshold=1.0)])
 
 
 def _let_through(finding: Finding, *, lifted: bool) -> Finding:

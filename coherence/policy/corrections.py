@@ -100,7 +100,7 @@ class CorrectionPattern(msgspec.Struct, frozen=True):
     examples: tuple[Note, ...]
     """Newest first, at most three."""
     count: int
-    """How often it was said, as far as it is kept."""
+    """Number of times that it was said, as far as it is kept."""
     weight: float
     """The same, each time counted by what is left of it: 1, half after 200 steps, a quarter after 400, …"""
     confidence: float

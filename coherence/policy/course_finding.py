@@ -37,7 +37,8 @@ def course_finding(reading: Reading, kind: DecisionKind, edges: Sequence[float],
     """
     risk = reading.risk or 0.0
     told = [name for at, name in enumerate(reading.losses) if not at or reading.losses[name] >= LEAST_SHARE * risk]
-    parts = [told_of(reading, name) for name in told[:MAX_TOLD]]
+    shown = {name: reading.evidence.get(name) for name in told[:MAX_TOLD]}
+    parts = [said(name) if evidence is None else str(evidence.why) for name, evidence in shown.items()]
     items = state.context
     seqs = [
         items[at].seq
@@ -57,12 +58,6 @@ def course_finding(reading: Reading, kind: DecisionKind, edges: Sequence[float],
         why=f"the run looks off its course (risk {risk:.2f}): {'; '.join(parts)}",
         action="compare the newest steps with the goal before going on",
     )
-
-
-def told_of(reading: Reading, sign: str) -> str:
-    """Say in words what a sign of a reading means, with what it points at."""
-    found = reading.evidence.get(sign)
-    return str(found.why) if found is not None else said(sign)
 
 
 def is_policy(rule: str) -> bool:

@@ -9,7 +9,7 @@ from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.validation import call_text
 from coherence.detect.detector import read_arguments
 from coherence.policy.danger.classify import commands_of
-from coherence.policy.rules.finding_builders import shown_tool
+from coherence.policy.rules.finding_builders import found, shown_tool
 
 RULE = "forbidden_call"
 """Name of the findings."""
@@ -60,13 +60,5 @@ def _texts(tool: str, arguments: bytes) -> Iterator[str]:
 
 def deny_finding(seq: int, tool: str, entry: ForbiddenCall, severity: DecisionKind) -> Finding:
     """Return the finding of a call that an entry forbids."""
-    return Finding(
-        rule=RULE,
-        severity=severity,
-        active=True,
-        score=1.0,
-        threshold=1.0,
-        evidence=(seq,) if seq > 0 else (),
-        why=f"{shown_tool(tool)}(…) is on the deny list of the settings: forbid = {entry}",
-        action="do it another way, or ask for the entry to be changed",
-    )
+    why = f"{shown_tool(tool)}(…) is on the deny list of the settings: forbid = {entry}"
+    return found(RULE, 1.0, severity, why, "do it another way, or ask for the entry to be changed", [seq], 1.0)

@@ -13,7 +13,6 @@ patterns that do nothing, one may be expected to get a false verdict some day.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -32,6 +31,9 @@ was shown first; ``no verdict yet``: none of them, or too few pairs."""
 
 ALPHA = 0.05
 """The probability of a false verdict of one pattern, however often one looks."""
+
+PROOF = 2.0 / ALPHA
+"""Capital that gives a verdict; two bets share the probability."""
 
 LEAST_PAIRS = 30
 """Pairs without which there is no verdict."""
@@ -60,38 +62,19 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """False if no single mean agrees with all pairs: the effect changed. ``low`` and ``high`` then enclose the gap."""
 
 
-def judge(
-    differences: Sequence[float] | Floats,
-    *,
-    alpha: float = ALPHA,
-    least_pairs: int = LEAST_PAIRS,
-    margin: float = MARGIN,
-) -> Judgement:
-    """Return what pairs say so far, with at most ``alpha`` false verdicts however often this is asked.
+def judge(differences: Sequence[float] | Floats) -> Judgement:
+    """Return what pairs say so far, with at most 5 % false verdicts however often this is asked.
 
-    Two bets, each at ``alpha / 2``: that the mean difference lies above 0, and below 0
+    Two bets, each at half of 5 %: that the mean difference lies above 0, and below 0
     (:mod:`coherence.baseline.e_process`). The verdict is the first one that was shown as pair after pair came, and
     stays; so it does not depend on when one looks, as long as pairs are only ever appended. It is pronounced from
-    ``least_pairs`` on.
+    30 pairs on; ``no difference`` means that the interval lies within -0.05 and 0.05.
 
     Parameters
     ----------
     differences : sequence of float
         Outcome of the treatment minus outcome of the control, pair after pair, in [-1, 1]; outcomes are such that
         higher is better.
-    alpha : float
-        In (0, 1). Smaller values need more pairs.
-    least_pairs : int
-        1 or more.
-    margin : float
-        In (0, 1): ``no difference`` means that the interval lies within -margin and margin.
-
-    Raises
-    ------
-    TypeError
-        The differences are no numbers.
-    ValueError
-        A parameter or a difference is out of its range, or not finite.
 
     Examples
     --------
@@ -105,16 +88,9 @@ def judge(
     >>> judge([0.0] * 200).verdict
     'no difference'
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
-    if operator.index(least_pairs) < 1:
-        raise ValueError(f"least_pairs must be 1 or more, not {least_pairs}")
-    if not 0 < margin < 1:
-        raise ValueError(f"margin must be between 0 and 1, not {margin}")
-    numbers = _within(differences)
-    limit = 2.0 / alpha
-    verdict, decided_at = _first_verdict(numbers, limit, least_pairs, margin)
-    low, high = lower_bound(numbers, limit), -lower_bound(-numbers, limit)
+    numbers = np.asarray(differences, dtype=np.float64)
+    verdict, decided_at = _first_verdict(numbers)
+    low, high = lower_bound(numbers, PROOF), -lower_bound(-numbers, PROOF)
     return Judgement(
         pairs=numbers.size,
         effect=float(numbers.mean()) if numbers.size else None,
@@ -143,40 +119,27 @@ def policy_of(verdict: EvidenceVerdict) -> Policy | None:
     return "promote" if verdict == "helps" else "retire"
 
 
-def _first_verdict(numbers: Floats, limit: float, least: int, margin: float) -> tuple[EvidenceVerdict, int | None]:
+def _first_verdict(numbers: Floats) -> tuple[EvidenceVerdict, int | None]:
     """Return which of the three was shown first, and from when on it may be said."""
-    if numbers.size < least:
+    if numbers.size < LEAST_PAIRS:
         return "no verdict yet", None
     shown: list[tuple[int, EvidenceVerdict]] = []
-    if (at := first_crossing(numbers, 0.0, limit)) is not None:
+    if (at := first_crossing(numbers, 0.0, PROOF)) is not None:
         shown.append((at, "helps"))
-    if (at := first_crossing(-numbers, 0.0, limit)) is not None:
+    if (at := first_crossing(-numbers, 0.0, PROOF)) is not None:
         shown.append((at, "harms"))
-    above, below = first_crossing(numbers, -margin, limit), first_crossing(-numbers, -margin, limit)
+    above, below = first_crossing(numbers, -MARGIN, PROOF), first_crossing(-numbers, -MARGIN, PROOF)
     if above is not None and below is not None:
         shown.append((max(above, below), "no difference"))
     if not shown:
         return "no verdict yet", None
     at, verdict = min(shown, key=lambda found: found[0])
-    return verdict, max(at, least)
+    return verdict, max(at, LEAST_PAIRS)
 
 
 def _evidence(numbers: Floats) -> float:
     highest = max(0.0, float(log_capital(numbers, 0.0).max(initial=0.0)))
     return float(np.exp(min(highest, np.log(MAX_EVIDENCE))))
-
-
-def _within(differences: Sequence[float] | Floats) -> Floats:
-    """Return the differences as an array; rounding may have put them a hair beyond their range."""
-    try:
-        numbers = np.asarray(differences, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"differences must be numbers ({error})") from error
-    if numbers.ndim != 1:
-        raise ValueError(f"differences must be one-dimensional, not of shape {numbers.shape}")
-    if not (np.abs(numbers) <= 1 + 1e-9).all():
-        raise ValueError("differences must be finite and between -1 and 1")
-    return numbers.clip(-1.0, 1.0)
 
 
 MEASURE: Measure = "pressure"
@@ -194,7 +157,7 @@ class Experiment(msgspec.Struct, frozen=True):
 
 
 def judge_pattern(store: Store, pattern: str, *, horizon: int = HORIZON, measure: Measure = MEASURE) -> Experiment:
-    """Return what one pattern's pairs say by one measure; errors as in :func:`read_pairs` and :func:`judge`."""
+    """Return what one pattern's pairs say by one measure; errors as in :func:`read_pairs`."""
     pairs = read_pairs(store, pattern, horizon=horizon, measure=measure)
     return Experiment(pairs, judge(pairs.differences))
 

@@ -8,11 +8,10 @@ from hashlib import blake2b
 from coherence.core.config import GuidanceConfig
 from coherence.core.decisions import KINDS, Arm, Decision, Finding, FiringOutcome, Guidance, Policy
 from coherence.core.readings import one_line
-from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import describe_calls
 from coherence.policy.known_errors import RULE, solved
-from coherence.policy.regulator import HORIZONS, THEN, Pending, RegulatorState
+from coherence.policy.regulator import HORIZONS, Pending, RegulatorState
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 
@@ -54,9 +53,6 @@ ONLY_THE_USER = "Only the user can say whether it is wanted."
 
 PATIENCE = "waiting as long as the answer asks usually comes before a call that works"
 """Hint where the newest call was asked to come back later."""
-
-LEAST_MEASURED = 20
-"""Transitions of this agent from which its own record is quoted."""
 
 
 def guide(
@@ -142,7 +138,33 @@ def _draw(
         return "control", None
     if not config.randomise:
         return "treatment", None
-    return draw_arm(config.seed, agent, pattern, count), pair_of(count)
+    return draw_arm(config.seed, agent, pattern, count), count // 2
+
+
+def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
+    """Return the arm of the next firing of a pattern: permuted blocks of two.
+
+    Each pair holds one of either arm; the order is a fair coin, a hash of everything but the place within the pair, so
+    that it can be drawn again.
+
+    Parameters
+    ----------
+    seed : int
+        Of the experiment; nobody who can change when a pattern fires should choose it to their liking.
+    agent, pattern : str
+        Whose firing, and of what.
+    count : int
+        How many firings of this pattern and agent came before, in all of the agent's sessions: 0 or more. Counting
+        from 0 in every session would draw the same coins in each.
+
+    Examples
+    --------
+    >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
+    ['control', 'treatment', 'treatment', 'control']
+    """
+    text = f"{seed}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{count // 2}"
+    coin = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
+    return "treatment" if (count + coin) % 2 else "control"
 
 
 def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> str:
@@ -166,7 +188,7 @@ def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit:
 
 
 def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
-    """Return how the error was solved before, or what this agent's record says, or the default, said to be one."""
+    """Return how the error was solved before, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
     best = standing.recollection.best
@@ -174,18 +196,6 @@ def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
         return f"Of an error like this it is known that {solved(best)}."
     if facts.actions and facts.actions[-1].came.rate_limited:
         return f"By default, not from this agent's record: {PATIENCE}."
-    failed = next((action.tool for action in reversed(facts.actions) if action.error), "")
-    own = [
-        (known.change, key.partition(THEN)[2], known.count)
-        for key, known in standing.transitions.items()
-        if key.partition(THEN)[0] == failed[:64] and known.count >= LEAST_MEASURED and known.change > 0
-    ]
-    if own:
-        change, tool, count = max(own)
-        return (
-            f"In this agent's record, {one_line(tool)} after a failed {one_line(failed)} "
-            f"lowered pressure by {change:.2f} on average (n={count})."
-        )
     return f"By default, not from this agent's record: {HEALING[pattern]}."
 
 

@@ -31,7 +31,7 @@ from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.known_errors import LessonOutcome, Recollection, known_error
 from coherence.policy.rules.finding_builders import shown_error
 from coherence.state.data import Action, Facts
-from coherence.state.reducer import AgentState, renew
+from coherence.state.reducer import AgentState
 
 OF_MODE: dict[Mode, DecisionKind] = {
     Mode.OBSERVE: "continue",
@@ -219,9 +219,6 @@ MAX_PENDING = 16
 MAX_ALLOWED = 16
 MAX_REFUSED = 64
 MAX_OPEN = 32
-MAX_TRANSITIONS = 64
-THEN = "\n"
-"""Between two tools' names; names have no line breaks."""
 
 
 class Pending(msgspec.Struct):
@@ -237,14 +234,6 @@ class Pending(msgspec.Struct):
     """True if the newest action had failed."""
     done: list[int] = []
     """Horizons that were looked at."""
-
-
-class Transition(msgspec.Struct):
-    """Effect of calling one tool after an error of another."""
-
-    count: int = 0
-    change: float = 0.0
-    """Mean fall of the pressure."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
@@ -284,10 +273,6 @@ class RegulatorState(msgspec.Struct):
     """Firings of the task that has not ended."""
     ended: bool | None = None
     """Success of a task whose firings do not know it yet."""
-    transitions: dict[str, Transition] = {}
-    """Tool that failed, line break, tool called next -> what it did to the pressure."""
-    pressure: float = 0.0
-    """At the newest tick."""
     results: int = 0
     """Tool results at the newest tick."""
     recollection: Recollection = msgspec.field(default_factory=Recollection)
@@ -362,11 +347,10 @@ class RegulatorState(msgspec.Struct):
         self.lifted = [finding.rule for finding in decision.findings if finding.lifted]
         if all(is_budget(rule) for rule in self.blocking):
             self.refusals = 0
-        self._learn_transition(facts, pressure)
         for outcome in outcomes:
             self._add_outcome(outcome)
         self.pending = [pending for pending in self.pending if HORIZONS[-1] not in pending.done]
-        self.pressure, self.results = pressure, facts.results
+        self.results = facts.results
         guidance = decision.guidance
         if guidance is not None:
             pattern = guidance.pattern
@@ -386,16 +370,6 @@ class RegulatorState(msgspec.Struct):
         for pending in self.pending:
             if pending.id == outcome.firing:
                 pending.done.append(outcome.horizon)
-
-    def _learn_transition(self, facts: Facts, pressure: float) -> None:
-        """Learn what the call after an error did, if exactly one result came since the last tick."""
-        if facts.results != self.results + 1 or len(facts.actions) < 2 or not facts.actions[-2].error:
-            return
-        key = f"{facts.actions[-2].tool[:64]}{THEN}{facts.actions[-1].tool[:64]}"
-        known = self.transitions.get(key) or Transition()
-        known.count += 1
-        known.change += (self.pressure - pressure - known.change) / known.count
-        renew(self.transitions, key, known, MAX_TRANSITIONS)
 
 
 class RegulatorMemory(EventDetector[RegulatorState]):

@@ -10,9 +10,8 @@ from unicodedata import normalize
 
 import msgspec
 
-from coherence.core.decisions import EVIDENCE, Finding
+from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
-from coherence.core.validation import check_number, check_text
 from coherence.detect.additions import additions, forbidden_features
 from coherence.detect.asked import is_question, kind_of
 from coherence.detect.languages import differ, language
@@ -20,6 +19,7 @@ from coherence.detect.ngrams import Bag, bag, shares, unshared_words
 from coherence.detect.violations import forbidden, violations
 from coherence.policy.correction_prompt import flatten
 from coherence.policy.corrections import CorrectionPattern
+from coherence.policy.rules.finding_builders import found, quiet
 
 THRESHOLD = 0.5
 """Score from which an answer counts as drifted."""
@@ -108,11 +108,6 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     multilingual : bool
         Whether the embedder that made the cosine speaks more than English.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a text is not a str, or the cosine is not a number in [-1, 1].
-
     Examples
     --------
     >>> scope_drift("Refactor fetch_user to be async", "I refactored fetch_user, it is async now.").drifted
@@ -125,21 +120,11 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     >>> scope_drift("Rename load to read", "Renamed. I also added a cache.").additions
     ('cache',)
     """
-    check_text("task", task)
-    check_text("answer", answer)
-    if cosine is not None:
-        cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
-    drift = _with_additions(drift_of(task, answer, cosine, multilingual), additions(task, answer))
-    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
-
-
-def drift_words(task: str, answer: str) -> tuple[str, ...]:
-    """Return the answer's heaviest words that the task does not have, heaviest first, at most six."""
-    return unshared_words(_bag(answer), _bag(task))
+    return nearest_drift([task], answer, cosine, multilingual)
 
 
 def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
-    """Do what :func:`scope_drift` does, without its words, without additions and without a look at the arguments."""
+    """Do what :func:`scope_drift` does, without its words, and without additions."""
     task, answer = normalize("NFC", task), normalize("NFC", answer)
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
@@ -152,8 +137,8 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     enough = ENOUGH_WORDS if cosine is None else ENOUGH_WITH_COSINE
     refuses = len(answer) <= REFUSAL_CHARS and _REFUSAL.match(answer) is not None
     judged = asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses
-    found = features(asked, given)
-    score = drift_score(*found, cosine)
+    measured = features(asked, given)
+    score = drift_score(*measured, cosine)
     if cosine is not None and 0.0 < score < 1.0:
         score = 1 / (1 + (1 / score - 1) * math.exp(BENEFIT * max(0.0, 1.0 - asked.mass / SHORT_TASK)))
     if translated:
@@ -162,7 +147,7 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     elif cosine is None:
         judged = judged and not _is_open(task)
     elif spoken not in ("", "en") and not multilingual:
-        score = min(score, drift_score(*found, None))
+        score = min(score, drift_score(*measured, None))
     if done:
         return ScopeDrift(_lifted(score), THRESHOLD, (), done, True)
     if not judged and score > CAUTIOUS:
@@ -211,9 +196,6 @@ def _is_foreign(text: str) -> bool:
     return 2 * sum(letters) > len(letters)
 
 
-PROCEDURAL_THRESHOLD = 0.5
-"""Confidence of three fresh corrections."""
-
 QUOTED = 120
 """Characters of one correction in a finding."""
 
@@ -229,18 +211,16 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
         The present one; only its events can be pointed at.
     """
     if pattern is None:
-        return Finding(rule="procedural_warning", severity="guide", score=0.0, threshold=PROCEDURAL_THRESHOLD)
+        return quiet("procedural_warning")
     what = "requests like this one" if pattern.kind == "topic" else "different requests"
     said = "; ".join(f'"{flatten(note.text, QUOTED)}"' for note in pattern.examples[:2])
-    return Finding(
-        rule="procedural_warning",
-        severity="guide",
-        active=True,
-        score=max(pattern.confidence, PROCEDURAL_THRESHOLD),
-        threshold=PROCEDURAL_THRESHOLD,
-        evidence=tuple(seq for where, seq in pattern.provenance if where == session and seq)[-EVIDENCE:],
-        why=f"users have corrected {what} {pattern.count} times: {said}",
-        action="put the corrections into the prompt: inject_corrections",
+    return found(
+        "procedural_warning",
+        max(pattern.confidence, THRESHOLD),
+        "guide",
+        f"users have corrected {what} {pattern.count} times: {said}",
+        "put the corrections into the prompt: inject_corrections",
+        [seq for where, seq in pattern.provenance if where == session],
     )
 
 
@@ -273,7 +253,8 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None, multi
         wanted = additions(other, answer)
         added = tuple(thing for thing in added if thing in wanted)
     drift = _with_additions(drift, added)
-    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
+    words = unshared_words(_bag(answer), _bag(task)) if drift.drifted else ()
+    return msgspec.structs.replace(drift, words=words)
 
 
 def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
@@ -296,16 +277,9 @@ def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
         why = "the answer has little to do with the task"
         if drift.words:
             why += f"; it is about {', '.join(drift.words[:4])}"
-    return Finding(
-        rule="scope_drift_warn",
-        severity="warn" if drift.violations else "guide",
-        active=True,
-        score=drift.score,
-        threshold=drift.threshold,
-        evidence=(seq,) if seq else (),
-        why=why,
-        action="compare the answer with what was asked",
-    )
+    severity: DecisionKind = "warn" if drift.violations else "guide"
+    action = "compare the answer with what was asked"
+    return found("scope_drift_warn", drift.score, severity, why, action, [seq], drift.threshold)
 
 
 def _score(judged: tuple[ScopeDrift, str]) -> float:

@@ -16,7 +16,7 @@ from coherence import Monitor, Store
 from coherence.core.decisions import Guidance
 from coherence.core.events import ToolResult
 from coherence.monitor.replay import Replay
-from coherence.policy.arms import draw_arm
+from coherence.policy.guidance import draw_arm
 from coherence.store.firings import read_pairs
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow
 from monitor.helpers import FIRED, check_replay, guided, rows, step

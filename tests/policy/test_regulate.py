@@ -118,16 +118,6 @@ def test_regulate_a_held_rule_without_words_says_that_it_has_only_just_calmed_do
     assert not free.active and free.why == ""
 
 
-def test_findings_come_most_severe_first_with_those_below_their_threshold() -> None:
-    m = monitor()
-    turn(m, 0.9, "guide")
-    findings = m.decide().findings
-    assert [(finding.rule, finding.active) for finding in findings[:1]] == [("dial", True)]
-    assert {finding.rule for finding in findings} >= {"dial", "pressure", "repeated_failure_pattern"}
-    assert not any(finding.active for finding in findings[1:])
-    assert all(0.0 <= finding.score <= 1.0 and finding.threshold > 0 for finding in findings)
-
-
 def test_regulate_deciding_twice_changes_nothing_that_is_remembered() -> None:
     m = monitor(dial={"dwell": 4})
     turn(m, 0.9)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from shlex import join
-from typing import NamedTuple
-
-import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.detector import read_arguments
+from coherence.policy.danger.danger import ToolUse
 
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
@@ -43,17 +42,6 @@ _LOOKS_LIKE_CODE = lazy_regex(
 )
 
 
-class ReadArguments(NamedTuple):
-    """Shell texts, word lists and named texts of one call."""
-
-    words: tuple[str, ...]
-    scripts: list[str]
-    argvs: list[tuple[str, ...]]
-    pairs: list[tuple[str, str]]
-    of_program: list[str]
-    """Shell texts of a tool that is named after a program."""
-
-
 @lru_cache(maxsize=512)
 def words_of(tool: str) -> tuple[str, ...]:
     """Return the words of a tool's own name, without the server's that some protocols put in front.
@@ -82,22 +70,12 @@ def runs_code(words: tuple[str, ...]) -> bool:
     return not _RUNS_CODE.isdisjoint(words)
 
 
-def decode(arguments: bytes | object) -> object:
-    """Return the value of JSON bytes, their text if they are no JSON, and any other value as it is."""
-    if not isinstance(arguments, bytes | bytearray | memoryview):
-        return arguments
-    try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return bytes(arguments).decode("utf-8", "replace")
-
-
-def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
+def read_call(tool: str, arguments: bytes | object) -> ToolUse:
     """Find the shell texts of a call, and everything else that rows look at."""
-    value = decode(arguments)
+    value = read_arguments(bytes(arguments)) if isinstance(arguments, bytes | bytearray | memoryview) else arguments
     words = words_of(tool)
     shell = is_shell(words)
-    found = ReadArguments(words, [], [], [], [])
+    found = ToolUse(words=words)
     if isinstance(value, str):
         (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
         if not shell and value.split(" ", 1)[0] in PROGRAMS.intersection(words):
@@ -141,7 +119,7 @@ PROGRAMS = word_set(
 """Programs after which tools are named that take the program's own words."""
 
 
-def _read_program(program: str, found: ReadArguments) -> None:
+def _read_program(program: str, found: ToolUse) -> None:
     """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
     texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
     text = texts[0] if len(texts) == 1 else join(texts)
@@ -154,7 +132,7 @@ def _read_program(program: str, found: ReadArguments) -> None:
 
 
 def _read_one(
-    found: ReadArguments, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
+    found: ToolUse, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
@@ -181,11 +159,11 @@ def _read_one(
 def _nested(value: object) -> object:
     """Return the arguments that stand as JSON inside a text; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
-        return decode(value.encode("utf-8", "replace"))
+        return read_arguments(value.encode("utf-8", "replace"))
     return value
 
 
-def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:
+def _is_shell_text(found: ToolUse, text: str, shell: bool, language: str) -> bool:
     if language:
         return not _SHELL_TOOL.isdisjoint(language.split())
     if shell:

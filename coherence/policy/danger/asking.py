@@ -11,8 +11,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.text_analysis import TextAnalysis, tokens
 from coherence.policy.danger.danger import Asking, Danger, Match
-from coherence.policy.danger.paths import is_secret
-from coherence.policy.danger.roots import normal
+from coherence.policy.danger.paths import is_secret, normal
 
 MAX_ORDERS = 24
 ORDER_CHARS = 400

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, NamedTuple
 
 import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
 from coherence.core.words import word_set
-from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
+from coherence.policy.danger.arguments import is_shell, read_call, runs_code
+from coherence.policy.danger.calls import WRITES_CODE, stands_for
 from coherence.policy.danger.code import GIVEN_CODE
-from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
+from coherence.policy.danger.danger import Command, Danger, Match, ToolUse, command_of, short
 from coherence.policy.danger.follow import followed
-from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
-from coherence.policy.danger.translated import WRITES_CODE, stands_for
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
 
@@ -55,8 +52,8 @@ def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEF
     'rm -rf y deletes files'
     >>> classify("Bash", b'{"command": "echo \\"rm -rf x\\""}') is None
     True
-    >>> from coherence.policy.danger.danger import DangerousCommand
-    >>> mine = DangerousCommand(name="deploy", kind="deploy", says="deploys", programs=("deploy",))
+    >>> from coherence.policy.danger.danger import Danger
+    >>> mine = Danger(name="deploy", kind="deploy", says="deploys", programs=("deploy",))
     >>> classify("Bash", {"command": "deploy --prod"}, (*DEFAULT, mine)).kind
     'deploy'
     """
@@ -64,17 +61,34 @@ def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEF
     return found.first or next(iter(found.enforced), None)
 
 
-class Judgement(NamedTuple):
+class Judgement:
     """Rows of a table that one call meets."""
 
-    first: Match | None = None
-    """The first row that fires, of those that weigh."""
-    enforced: tuple[Match, ...] = ()
-    """The enforced rows that fire, eight at most."""
+    def __init__(self) -> None:
+        self.first: Match | None = None
+        """The first row that fires, of those that weigh."""
+        self.enforced: list[Match] = []
+        """The enforced rows that fire, eight at most."""
+
+    def ask(self, rows: Iterable[Danger], given: Command | ToolUse, text: str, *, weighs: bool = True) -> None:
+        """Take in the rows that fire for a command or a call."""
+        for row in rows:
+            wanted = weighs and self.first is None and row.weighs
+            if (wanted or row.enforced) and (targets := row.fires(given)) is not None:
+                match = Match(
+                    name=row.name,
+                    kind=row.kind,
+                    what=f"{short(text, 80)} {row.says}",
+                    part=short(text),
+                    asking=row.asking,
+                    targets=targets if row.enforced else (),
+                )
+                self.first = match if wanted else self.first
+                if row.enforced and len(self.enforced) < MAX_ENFORCED:
+                    self.enforced.append(match)
 
 
 MAX_ENFORCED = 8
-MAX_TARGETS = 8
 
 
 def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAULT) -> Judgement:
@@ -87,16 +101,15 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
     ('git-push-force', ['force-push'])
     """
     check_text("tool", tool)
-    index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
-    reading = read_call(tool, arguments)
-    call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
-    found = _Found()
-    for command in chain(_commands(reading), _stands_for(call)):
+    index = _index_of(table)
+    call = read_call(tool, arguments)
+    found = Judgement()
+    for command in chain(_commands(call), _stands_for(call)):
         found.ask(index.about(command.program), command, command.text, weighs=not command.indirect)
         if len(found.enforced) >= MAX_ENFORCED or (found.first is not None and not index.enforces):
             break
     found.ask(index.weighing_calls if _is_judged(call) else index.calls, call, tool)
-    return Judgement(found.first, tuple(found.enforced[:MAX_ENFORCED]))
+    return found
 
 
 def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
@@ -110,38 +123,24 @@ def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
     yield from _commands(read_call(tool, arguments))
 
 
-class _Table:
-    """A table as a key of the cache: by identity, as a hash of all rows would take longer than the answer."""
-
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: tuple[Danger, ...]) -> None:
-        self.rows = rows
-
-    def __hash__(self) -> int:
-        return id(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Table) and other.rows is self.rows
-
-
 class _Index:
     """The rows of a table by the programs that they look at."""
 
     def __init__(self, table: Sequence[Danger]) -> None:
         for row in table:
-            if not isinstance(row, DangerousCommand | DangerousCall):
-                raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
-        self.calls = [row for row in table if isinstance(row, DangerousCall)]
+            if not isinstance(row, Danger):
+                raise TypeError(f"table must hold rows of the class Danger, not {type(row).__name__}")
+        self.table = table
+        self.calls = [row for row in table if row.call]
         self.weighing_calls = [row for row in self.calls if row.weighs]
-        self._rows = [row for row in table if isinstance(row, DangerousCommand)]
+        self._rows = [row for row in table if not row.call]
         self.enforces = any(row.enforced for row in self._rows)
         self._of_any = [row for row in self._rows if not row.programs]
         names = {name for row in self._rows for name in row.programs}
         self._beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
-        self._of: dict[str, list[DangerousCommand] | None] = dict.fromkeys(names)
+        self._of: dict[str, list[Danger] | None] = dict.fromkeys(names)
 
-    def about(self, program: str) -> list[DangerousCommand]:
+    def about(self, program: str) -> list[Danger]:
         """Return the rows that look at a program, in their order."""
         if program not in self._of:
             begins = program.startswith(self._beginnings)
@@ -151,33 +150,17 @@ class _Index:
         return rows
 
 
-class _Found:
-    """The matches of one call, as they are found."""
-
-    def __init__(self) -> None:
-        self.first: Match | None = None
-        self.enforced: list[Match] = []
-
-    def ask(self, rows: Iterable[Danger], given: Any, text: str, *, weighs: bool = True) -> None:
-        """Take in the rows that fire for a command or a call."""
-        for row in rows:
-            wanted = weighs and self.first is None and row.weighs
-            if (wanted or row.enforced) and row.fires(given):
-                match = Match(
-                    name=row.name,
-                    kind=row.kind,
-                    what=f"{short(text, 80)} {row.says}",
-                    part=short(text),
-                    asking=row.asking,
-                    targets=tuple(row.targets(given))[:MAX_TARGETS] if row.enforced and row.targets else (),
-                )
-                self.first = match if wanted else self.first
-                self.enforced += [match] if row.enforced else []
+_indexes: list[_Index] = []
+"""Of the table that was asked last: an agent has one."""
 
 
-@lru_cache(maxsize=8)
-def _index_of(table: _Table) -> _Index:
-    return _Index(table.rows)
+def _index_of(table: Sequence[Danger]) -> _Index:
+    if not isinstance(table, tuple):  # it may change
+        return _Index(table)
+    newest = next(iter(_indexes), None)
+    if newest is None or newest.table is not table:
+        _indexes[:] = [newest := _Index(table)]
+    return newest
 
 
 _PLAIN = frozenset({"command", "cmd", "description", "timeout", "cwd", "workdir", "explanation", "reason"})
@@ -198,11 +181,11 @@ def _stands_for(call: ToolUse) -> Iterator[Command]:
     """Yield the commands that a tool stands for."""
     if not _is_judged(call):
         unwrap = Unwrapper()
-        for simple in stands_for(call):
-            yield from (msgspec.structs.replace(command, indirect=True) for command in unwrap.words(simple))
+        for command in stands_for(call):
+            yield from (msgspec.structs.replace(inner, indirect=True) for inner in unwrap.words(command))
 
 
-def _codes(call: ReadArguments) -> list[str]:
+def _codes(call: ToolUse) -> list[str]:
     """Return the code in another language than shell that a tool runs."""
     if not WRITES_CODE.isdisjoint(call.words):
         return []
@@ -211,14 +194,14 @@ def _codes(call: ReadArguments) -> list[str]:
     return [value for key, value in call.pairs if key in keys]
 
 
-def _commands(call: ReadArguments) -> Iterator[Command]:
+def _commands(call: ToolUse) -> Iterator[Command]:
     unwrap = Unwrapper()
     for script in call.scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
-        yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+        yield from unwrap.words(command_of(argv, text=short(" ".join(argv))))
     for code in _codes(call):
-        yield from unwrap.words(Simple(argv=(GIVEN_CODE, "-c", code), text=short(code)))
+        yield from unwrap.words(command_of((GIVEN_CODE, "-c", code), text=short(code)))
     runs = runs_code(call.words)
     magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
     for named in (*call.of_program, *magics):

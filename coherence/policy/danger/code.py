@@ -129,6 +129,11 @@ def destroys(code: str) -> bool:
     )
 
 
+def code_destroys(command: Command) -> bool:
+    """Return whether an interpreter is given code that deletes."""
+    return destroys(code_of(command))
+
+
 def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
     """Yield the shell texts and word lists that code hands to another process.
 

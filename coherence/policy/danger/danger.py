@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -13,6 +16,46 @@ DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
 """Flags with which nearly every program only prints what it would do."""
 
 _CLUSTER = lazy_regex(r"-[A-Za-z0-9]+")
+_SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
+_ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
+VALUES = {
+    "sudo": "-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir",
+    "doas": "-u -C",
+    "env": "-u -C --unset --chdir",
+    "time": "-f -o",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n",
+    "xargs": "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace",
+    **dict.fromkeys(("timeout", "gtimeout"), "-s -k --signal --kill-after"),
+    "exec": "-a",
+    "stdbuf": "-i -o -e --input --output --error",
+    "caffeinate": "-t -w",
+    **dict.fromkeys(("strace", "ltrace"), "-e -o -p -s -u"),
+    "flock": "-w -E --timeout",
+    "nsenter": "-t --target",
+    "runuser": "-u -g",
+    "npx": "-p --package",
+    "uvx": "--from --with",
+    "pkexec": "--user",
+    "systemd-run": "-p -u --unit --property",
+    **dict.fromkeys(("proxychains", "proxychains4"), "-f"),
+    "wsl": "-d -u",
+    "ssh": "-i -p -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w",
+    "git": "-C -c --git-dir --work-tree --namespace --exec-path",
+    **dict.fromkeys(("docker", "podman", "nerdctl"), "-H --host --context -c --config -l --log-level"),
+    **dict.fromkeys(("docker-compose", "podman-compose"), "-f --file -p --project-name --profile"),
+    **dict.fromkeys(
+        ("kubectl", "oc", "helm", "k3s"),
+        "-n --namespace --context --kube-context --kubeconfig --cluster --user -s --server --token",
+    ),
+    "aws": "--region --profile --output --endpoint-url --query --color",
+    **dict.fromkeys(("gcloud", "az", "gh", "heroku", "fly"), "--project --account -R --repo -a --app"),
+    "systemctl": "-H -M --host --machine -t --type",
+    **dict.fromkeys(("redis-cli", "valkey-cli"), "-h -p -a -n -u --user --pass -s"),
+    "npm": "--prefix -w --workspace",
+    "tmux": "-L -S -f -c",
+}
+"""Options before the first operand that are followed by a value, by program."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +88,14 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     folder
         Folder that the script has changed to before, as far as it says; usually empty.
     fetched
-        Whether the script has downloaded what this command runs.
+        True if the script has downloaded what this command runs.
     indirect
-        Whether it stands in a file that the script has written before and runs, or in the arguments of a tool that is
+        True if it stands in a file that the script has written before and runs, or in the arguments of a tool that is
         named after its program: only enforced rows look at it.
     holding
         Files into which the script has copied a secret before.
     cut
-        Whether it stands for the rest of a text that is longer than what is read.
+        True if it stands for the rest of a text that is longer than what is read.
     """
 
     program: str = ""
@@ -74,8 +117,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call that is not shell text, as a row sees it.
+class ToolUse(msgspec.Struct, kw_only=True):
+    """One tool call: its words, its arguments, and the shell text in them.
 
     Attributes
     ----------
@@ -83,10 +126,17 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
         The tool's name in lower case, cut into words: ``mcp__fs__deleteFile`` gives ``delete``, ``file``.
     pairs
         Every argument at every depth: its name in lower case, and its value if that is a text.
+    scripts, argvs
+        Shell texts, and command lines cut into words.
+    of_program
+        Shell texts of a tool that is named after a program.
     """
 
     words: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...] = ()
+    pairs: list[tuple[str, str]] = []
+    scripts: list[str] = []
+    argvs: list[tuple[str, ...]] = []
+    of_program: list[str] = []
 
     def values(self, names: Iterable[str]) -> Iterator[str]:
         """Yield the texts of the arguments with these names, in their order."""
@@ -104,9 +154,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     things
         One of these too, unless the sentence names what the call is done to.
     addresses
-        Whether what the call is done to is an address: then only addresses in the sentence are held against it.
+        True if what the call is done to is an address: then only addresses in the sentence are held against it.
     enough
-        Whether an act and the name of what the call is done to are enough, without one of the things.
+        True if an act and the name of what the call is done to are enough, without one of the things.
     named
         Acts that count only where the sentence names what the call is done to.
     """
@@ -118,8 +168,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     named: str = ""
 
 
-class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A row about shell commands: it fires where everything it asks for is true.
+class Danger(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table: it fires where everything it asks for is true.
 
     Attributes
     ----------
@@ -127,6 +177,8 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
         The row's unique name, and the group it belongs to, such as ``delete``.
     says
         What happens, as the end of a sentence that starts with the command: ``deletes files``.
+    call
+        True if it looks at calls of tools (:class:`ToolUse`), by ``test`` alone, and not at shell commands.
     programs
         Names of the programs; empty for every command. A name that ends in ``*`` is a prefix.
     verbs
@@ -136,35 +188,37 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
     unless
         None of these may be given; help and dry runs unless told otherwise.
     test
-        What else must be true.
+        What else must be true of the command or the call: a check that returns a bool, or yields the names of what it
+        is done to.
     enforced
-        Whether ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
+        True if ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
     asking
         Words by which somebody does.
     targets
-        Names of what it is done to: databases, paths, branches, addresses. A request for another one asks for
-        something else.
+        Names of what it is done to, where ``test`` yields none: databases, paths, branches, addresses. A request for
+        another one asks for something else.
     weighs
-        Whether it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
+        True if it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
         that stand beside wider ones do not.
 
     Examples
     --------
-    >>> DangerousCommand(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",)).name
+    >>> Danger(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",)).name
     'mine'
     """
 
     name: str
     kind: str
     says: str
+    call: bool = False
     programs: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     unless: tuple[str, ...] = DRY
-    test: Callable[[Command], bool] | None = None
+    test: Callable[[Any], bool | Iterable[str]] | None = None
     enforced: bool = False
     asking: Asking | None = None
-    targets: Callable[[Command], Iterable[str]] | None = None
+    targets: Callable[[Any], Iterable[str]] | None = None
     weighs: bool = True
 
     def about(self, program: str) -> bool:
@@ -173,44 +227,31 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
             return True
         return any(name.endswith("*") and program.startswith(name[:-1]) for name in self.programs)
 
-    def fires(self, command: Command) -> bool:
-        """Return whether a command of one of the row's programs is dangerous."""
-        if self.verbs and not any(command.lead.startswith(verb + " ") for verb in self.verbs):
-            return False
-        if self.flags and command.flags.isdisjoint(self.flags):
-            return False
-        return command.flags.isdisjoint(self.unless) and (self.test is None or self.test(command))
-
-
-class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A row about calls of tools that are no shell: it fires where ``test`` is true.
-
-    ``enforced``, ``asking``, ``targets`` and ``weighs`` are those of :class:`DangerousCommand`.
-    """
-
-    name: str
-    kind: str
-    says: str
-    test: Callable[[ToolUse], bool]
-    enforced: bool = False
-    asking: Asking | None = None
-    targets: Callable[[ToolUse], Iterable[str]] | None = None
-    weighs: bool = True
-
-    def fires(self, call: ToolUse) -> bool:
-        """Return whether a call is dangerous."""
-        return self.test(call)
-
-
-Danger = DangerousCommand | DangerousCall
-"""A row of the table."""
+    def fires(self, given: Command | ToolUse) -> tuple[str, ...] | None:
+        """Return what a dangerous command or call is done to, as far as it is named; ``None`` if it is none."""
+        if isinstance(given, Command):
+            if self.verbs and not any(given.lead.startswith(verb + " ") for verb in self.verbs):
+                return None
+            if (self.flags and given.flags.isdisjoint(self.flags)) or not given.flags.isdisjoint(self.unless):
+                return None
+        found: bool | Iterable[str] = self.test is None or self.test(given)
+        named: tuple[str, ...] = ()
+        if isinstance(found, Iterable):
+            named = tuple(islice(found, MAX_TARGETS))
+            found = bool(named)
+        if not found:
+            return None
+        return named or (tuple(self.targets(given))[:MAX_TARGETS] if self.enforced and self.targets else ())
 
 
 def check_danger(row: object) -> None:
     """Raise TypeError unless something is a row of the table."""
     if not isinstance(row, Danger):
-        raise TypeError(f"dangers must hold DangerousCommand and DangerousCall rows, not {shown(row)}")
+        raise TypeError(f"dangers must hold rows of the class Danger, not {shown(row)}")
 
+
+MAX_TARGETS = 8
+"""Things that a call is done to, of which a request must name one."""
 
 UNJUDGED = "unjudged"
 """Kind of the enforced row about a call that is too long to be judged: it warns, and refuses nothing."""
@@ -260,6 +301,42 @@ def flags_of(args: Iterable[str]) -> frozenset[str]:
         if _CLUSTER.fullmatch(name):
             found.update("-" + letter for letter in name[1:])
     return frozenset(found)
+
+
+def command_of(argv: Sequence[str], *, dynamic: bool = False, **fields: Any) -> Command:
+    """Return a command by its words and other fields; ``dynamic``: its program is known only at run time.
+
+    Examples
+    --------
+    >>> found = command_of(("/usr/bin/Git.exe", "-C", "x", "push", "-f", "origin"))
+    >>> found.program, found.operands, found.lead
+    ('git', ('push', 'origin'), 'push origin ')
+    """
+    name = argv[0] if argv and not dynamic else ""
+    program = name.replace("\\", "/").rpartition("/")[2].lower()
+    program = _SUFFIX.sub("", program) if "." in program else program
+    args = tuple(argv[1:])
+    operands = after_options(args, VALUES.get(program, ""))
+    operands = tuple([arg for arg in operands if arg == "-" or not arg.startswith("-")])
+    lead = " ".join((*operands[:4], ""))
+    return Command(program=program, args=args, flags=flags_of(args), operands=operands, lead=lead, **fields)
+
+
+def after_options(args: Sequence[str], valued: str, skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
+    """Return the words from the first operand on, ``skip`` operands later; ``valued`` names options with a value."""
+    at, with_value = 0, valued.split()
+    while at < len(args):
+        arg = args[at]
+        if arg.startswith("-") and arg != "-":
+            at += 2 if arg in with_value else 1
+        elif env and _ASSIGNMENT.fullmatch(arg):
+            at += 1
+        elif skip:
+            skip -= 1
+            at += 1
+        else:
+            break
+    return tuple(args[at:])
 
 
 def short(text: str, most: int = 200) -> str:

@@ -10,6 +10,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact
 from coherence.core.validation import ends
 from coherence.core.words import may_hold, word_set
+from coherence.policy.danger.code import code_of
 from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.paths import is_secret
 
@@ -265,6 +266,17 @@ def code_sends_secret(code: str, holding: frozenset[str] = frozenset()) -> bool:
     if _WHOLE_ENVIRON.search(code) is not None or (_READS.search(code) is not None and _names_file(code)):
         return True
     return _SENT_VARIABLE.search(code) is not None and _SIGNS_IN.search(code) is None
+
+
+def code_sends(command: Command) -> bool:
+    """Return whether the code that an interpreter is given sends credentials away."""
+    code = code_of(command)
+    return bool(code) and code_sends_secret(code, command.holding)
+
+
+def code_hosts(command: Command) -> list[str]:
+    """Return the addresses in the code that an interpreter is given."""
+    return list(recipients([code_of(command)]))[:4]
 
 
 def _names_file(code: str) -> bool:

@@ -9,8 +9,7 @@ from itertools import pairwise
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command
-from coherence.policy.danger.paths import is_device, is_guarded, is_secret
-from coherence.policy.danger.roots import holds_everything, is_system, normal
+from coherence.policy.danger.paths import holds_everything, is_device, is_guarded, is_secret, is_system, normal
 
 _DANGEROUS_MODE = lazy_regex(
     r"0?[0-7]?[0-7][0-7][2367]|[4-7][0-7]{3}|0*[0-7]?000|[ugoa]*-[rwxst]+|[ugo]*[oa][ugo]*[+=][rxX]*w[rxX]*|[ug]*\+s"

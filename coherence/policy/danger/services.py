@@ -1,4 +1,4 @@
-"""Commands about databases, containers, clusters and clouds: what they take from those who rely on it."""
+"""Commands about processes, databases, containers, clusters and clouds: what they take from those who rely on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.danger import Command
-from coherence.policy.danger.roots import LIVE, is_disposable
+from coherence.policy.danger.paths import LIVE, is_disposable
 from coherence.policy.danger.sql import destroys_data, wiped_by_sql
 from coherence.policy.danger.things import wiped_over_http
 
@@ -131,12 +131,6 @@ def reset(command: Command) -> Iterator[str]:
         yield "?"
 
 
-def applies(command: Command) -> bool:
-    """Return whether infrastructure is changed without a question."""
-    flags = ("-auto-approve", "--auto-approve", "-destroy", "--destroy", "--terragrunt-non-interactive")
-    return not command.flags.isdisjoint(flags)
-
-
 def infrastructure(command: Command) -> Iterator[str]:
     """Yield the stack or cluster that is destroyed as a whole."""
     operands = command.operands
@@ -231,3 +225,23 @@ def deletes_over_http(command: Command) -> bool:
         return "DELETE" in args
     after = any(_METHOD.fullmatch(flag) is not None and verb.upper() == "DELETE" for flag, verb in pairwise(args))
     return after or any(_DELETE_METHOD.fullmatch(arg) is not None for arg in args)
+
+
+def signals(command: Command) -> bool:
+    """Return whether a command sends a signal that may end a process."""
+    return not re.search(r"(?:^| )-s (?:0|EXIT)(?: |$)", " ".join(command.args[:4]))
+
+
+def ends_all(command: Command) -> bool:
+    """Return whether ``kill`` is given every process, ``-1``."""
+    return command.args[-1:] == ("-1",) and len(command.args) > 1
+
+
+def is_fork_bomb(command: Command) -> bool:
+    """Return whether a function calls itself twice and nothing else: ``:(){ :|:& };:``."""
+    return bool(command.program) and command.stdin == f"\n$({command.program})" and not command.args
+
+
+def stops(command: Command) -> bool:
+    """Return whether ``service`` stops one."""
+    return "stop" in command.operands[1:2]

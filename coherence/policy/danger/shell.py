@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from coherence.core.lazy import lazy_regex
-from coherence.policy.danger.danger import short
-from coherence.policy.danger.syntax import parse
-from coherence.policy.danger.words import SPLIT, text_of, word
+from coherence.policy.danger.danger import Command, command_of, short
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Language, Node
 
 FEEDERS = lazy_regex(
     r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])"
@@ -23,16 +21,6 @@ FEEDERS = lazy_regex(
 )
 """Programs whose output cannot be read before they run."""
 
-_FIRST = r"[\w./][\w./-]{0,200}+"
-_NEXT = r"(?: (?:[\w./:,-]{1,200}+|'[^'\n]{0,2000}+'|\"[^\"$`\\!\n]{0,2000}+\")){0,40}+"
-_WORDS_ALONE = lazy_regex(rf"{_FIRST}{_NEXT}(?:(?: &&|;) {_FIRST}{_NEXT}){{0,20}}", re.ASCII)
-"""Commands of plain and quoted words, one after the other: most scripts are, and need no parser."""
-_WORD_ALONE = lazy_regex(r"(?P<end>&&|;)|'(?P<raw>[^']*)'|\"(?P<quoted>[^\"]*)\"|(?P<plain>[\w./:,-]+)", re.ASCII)
-_KEYWORD_LIST = (
-    "if then elif else fi for while until do done case esac select in function time coproc declare typeset export "
-    "readonly local unset unsetenv"
-)
-_KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _SEPARATOR = lazy_regex(r"[;&|\n(){}`]+")
 _QUOTES = lazy_regex(r"[\"'\\]")
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -54,22 +42,7 @@ _GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
 
 
-class Simple(NamedTuple):
-    """A simple command as the script has it; see `Command` for the fields."""
-
-    argv: tuple[str, ...] = ()
-    dynamic: bool = False
-    writes: str = ""
-    appends: bool = False
-    stdin: str = ""
-    fed_by: str = ""
-    unread: str = ""
-    text: str = ""
-    reads: str = ""
-    cut: bool = False
-
-
-def simple_commands(script: str) -> Iterable[Simple]:
+def simple_commands(script: str) -> Iterable[Command]:
     """Return every simple command of a script and every file that it redirects to, in their order.
 
     Subshells, groups, loops, functions, substitutions and both sides of ``&&`` all count: what a script may run, it
@@ -78,21 +51,18 @@ def simple_commands(script: str) -> Iterable[Simple]:
 
     Examples
     --------
-    >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
-    [('cd', 'x'), ('rm', '-rf', 'y'), ()]
+    >>> [(command.program, *command.args) for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
+    [('cd', 'x'), ('rm', '-rf', 'y'), ('',)]
     """
     return _remembered(script) if len(script) <= MAX_REMEMBERED else _read(script)
 
 
 @lru_cache(maxsize=8)  # a call is asked about, then made, and several detectors look at it
-def _remembered(script: str) -> tuple[Simple, ...]:
+def _remembered(script: str) -> tuple[Command, ...]:
     return tuple(_read(script))
 
 
-def _read(script: str) -> Iterator[Simple]:
-    if _WORDS_ALONE.fullmatch(script) and (alone := _words_alone(script)):
-        yield from alone
-        return
+def _read(script: str) -> Iterator[Command]:
     script = script.replace("\0", "").replace("\r\n", "\n")
     source = script.encode("utf-8", "replace")
     root = parse(source)
@@ -109,7 +79,7 @@ def _read(script: str) -> Iterator[Simple]:
     while stack:
         left -= 1
         if left < 0:
-            yield Simple(unread=script, text=short(script), cut=True)
+            yield Command(unread=script, text=short(script), cut=True)
             return
         node, stdin, fed_by = stack.pop()
         kind = node.type
@@ -128,7 +98,8 @@ def _read(script: str) -> Iterator[Simple]:
             text = short(raw)
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
             stdin_ = (_here_text(node, source, known) if heres else "") or stdin
-            yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought, cut)
+            fields = {"fed_by": fed_by, "unread": unread, "text": text, "reads": brought, "cut": cut}
+            yield command_of(argv, dynamic=unknown, stdin=stdin_, **fields)
             if may_nest is not None and len(raw) < _SHOWN // 4 and not may_nest(raw):
                 continue  # words alone
         elif kind == "for_statement":
@@ -148,28 +119,12 @@ def _read(script: str) -> Iterator[Simple]:
         yield from _roughly(script)
 
 
-def _words_alone(script: str) -> list[Simple]:
-    """Return the commands of a script of words alone; none where one begins with a word of the grammar."""
-    found: list[Simple] = []
-    argv: list[str] = []
-    begin = end = 0
-    for word_ in _WORD_ALONE.finditer(script):
-        if word_["end"]:
-            found.append(Simple(tuple(argv), text=short(script[begin:end])))
-            argv, begin = [], word_.end() + 1
-            continue
-        argv.append(word_[word_.lastindex or 0])
-        end = word_.end()
-    found.append(Simple(tuple(argv), text=short(script[begin:end])))
-    return [] if any(simple.argv[0] in _KEYWORDS for simple in found) else found
-
-
-def _roughly(script: str) -> Iterator[Simple]:
+def _roughly(script: str) -> Iterator[Command]:
     """Yield what stands between separators, quotes or not, and the text itself as unread."""
     for segment in _SEPARATOR.split(_QUOTES.sub("", script)):
         if words := tuple(segment.split()):
-            yield Simple(argv=words, text=short(segment))
-    yield Simple(unread=script, text=short(script))
+            yield command_of(words, text=short(segment))
+    yield Command(unread=script, text=short(script))
 
 
 def _stages(
@@ -242,15 +197,15 @@ def _argv(node: Node, source: bytes, known: dict[str, str]) -> tuple[tuple[str, 
     return tuple(argv), dynamic
 
 
-def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Simple:
+def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Command:
     text = text_of(node, source, _SHOWN)
     operator = text.lstrip(_DESCRIPTORS)
     if not operator.startswith((">", "&>", "<>")) or operator.startswith(">&") or not node.named_children:
-        return Simple()
+        return Command()
     target, _ = word(node.named_children[-1], source, known)
     start = source.rfind(b"\n", max(0, node.start_byte - 100), node.start_byte) + 1 or max(0, node.start_byte - 100)
     shown = source[start : node.end_byte].decode("utf-8", "replace")
-    return Simple(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
+    return Command(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
 
 
 def _brought(argv: tuple[str, ...], known: dict[str, str]) -> str:
@@ -280,3 +235,160 @@ def _here_text(node: Node, source: bytes, known: dict[str, str]) -> str:
         elif child.type == "heredoc_redirect":
             parts.extend(text_of(inner, source) for inner in child.named_children if inner.type == "heredoc_body")
     return "\n".join(parts)
+
+
+SPLIT = "\0"
+"""Stands where an unquoted variable's value is split into words; scripts lose their NULs before they are read."""
+
+_EXPANSION = lazy_regex(r"\$\{?(\w+)(?:\[[@*\d]+\])?\}?")
+_ESCAPED = lazy_regex(r"\\(\n|.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = lazy_regex(r'\\([$`"\\\n])')
+_ANSI_C = lazy_regex(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_ANSI_C_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "v": "\v",
+}
+_AT_RUN_TIME = frozenset(
+    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
+)
+
+
+MAX_SUBSTITUTION = 2_000
+"""Bytes of a substitution that stay in the word: nested ones would take quadratic time, and are read by themselves."""
+
+MAX_PARTS = 1_000
+"""Parts of one word that are read: texts and variables side by side."""
+
+
+def text_of(node: Node, source: bytes, most: int | None = None) -> str:
+    """Return a node's source text, or the first ``most`` bytes of it."""
+    end = node.end_byte if most is None else min(node.end_byte, node.start_byte + most)
+    return source[node.start_byte : end].decode("utf-8", "replace")
+
+
+def word(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool]:
+    """Return a word's value, and whether a part of it is known only at run time (that part stays as written)."""
+    kind = node.type
+    if kind == "word":
+        text = text_of(node, source)
+        return (_ESCAPED.sub(_escaped, text) if "\\" in text else text), False
+    if kind == "command_name" and node.named_children:
+        return word(node.named_children[0], source, known)
+    if kind in ("string", "translated_string"):
+        return _in_quotes(node, source, known)
+    if kind == "concatenation":
+        parts = [word(child, source, known) for child in node.children[:MAX_PARTS]]
+        unknown = len(node.children) > MAX_PARTS or any(dynamic for _, dynamic in parts)
+        return "".join(part for part, _ in parts), unknown
+    if kind in _AT_RUN_TIME:
+        text = text_of(node, source, MAX_SUBSTITUTION)
+        found = _EXPANSION.fullmatch(text)
+        value = known.get(found[1]) if found else None
+        return (text, True) if value is None else (SPLIT.join(re.split(r"\s", value)), False)
+    if kind == "array":
+        return " ".join(word(child, source, known)[0] for child in node.named_children), False
+    text = text_of(node, source)
+    if kind == "raw_string":
+        return text[1:-1], False
+    if kind == "ansi_c_string":
+        return _ANSI_C.sub(_ansi_c, text[2:-1]), False
+    return (_ESCAPED.sub(_escaped, text) if "\\" in text else text), False
+
+
+def _in_quotes(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool]:
+    """Read the inside of double quotes, from what lies between its expansions: blanks belong to no child node."""
+    parts: list[str] = []
+    dynamic = node.named_child_count > MAX_PARTS
+    at = node.start_byte + (2 if node.type == "translated_string" else 1)
+    for child in node.named_children[:MAX_PARTS]:
+        if child.type not in _AT_RUN_TIME:
+            continue
+        parts.append(_plain(source[at : child.start_byte]))
+        value, unknown = word(child, source, known)
+        parts.append(value.replace(SPLIT, " "))
+        dynamic = dynamic or unknown
+        at = child.end_byte
+    return "".join([*parts, _plain(source[at : node.end_byte - 1])]), dynamic
+
+
+def _plain(source: bytes) -> str:
+    text = source.decode("utf-8", "replace")
+    return _ESCAPED_IN_QUOTES.sub(_escaped, text) if "\\" in text else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "" if found[1] == "\n" else found[1]
+
+
+def _ansi_c(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] in "xuU" and len(code) > 1:
+        number = int(code[1:], 16)
+        return chr(number) if 0 < number < 0x110000 else ""
+    if code[0] in "01234567":
+        return chr(int(code, 8) % 256 or 32)
+    return _ANSI_C_LETTERS.get(code, code)
+
+
+# The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
+# letters of words; so are these bytes, and all places in the text stay where they are.
+_PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
+_PART = 1_024
+READ_TIMES = 16
+"""Multiple of a script's length that its parser may read; usual scripts are read one to three times."""
+READ_FIRST = 200_000
+"""Bytes that it may read in any case."""
+
+
+class _Reader:
+    """Hands out a text in parts, until more than its share has been read."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._left = READ_TIMES * len(source) + READ_FIRST
+
+    def read(self, offset: int, _point: object) -> bytes:
+        self._left -= _PART
+        return self._source[offset : offset + _PART] if self._left > 0 else b""
+
+    def is_spent(self, _offset: int, _has_error: bool) -> bool:
+        return self._left <= 0
+
+
+@cache
+def _bash() -> Language:
+    import tree_sitter_bash
+    from tree_sitter import Language
+
+    return Language(tree_sitter_bash.language())
+
+
+def parse(source: bytes) -> Node | None:
+    """Return the root of a script's syntax tree, or None where the parser would take too long.
+
+    Behind an error its scanner reads to the end of the text at every step, which takes quadratic time; no real script
+    makes it do that often. What it reads is counted, not the time it takes, so that the same script always gets the
+    same answer.
+
+    Examples
+    --------
+    >>> parse(b"cd x && ls").type
+    'program'
+    >>> parse(b"|" * 10_000) is None
+    True
+    """
+    from tree_sitter import Parser
+
+    reader = _Reader(source.translate(_PLAIN))
+    try:
+        root = Parser(_bash()).parse(reader.read, progress_callback=reader.is_spent).root_node
+    except ValueError:  # it was stopped
+        return None
+    return None if reader.is_spent(0, False) else root

@@ -6,7 +6,7 @@ import re
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
-from coherence.policy.danger.roots import is_disposable
+from coherence.policy.danger.paths import is_disposable
 
 _NOISE = lazy_regex(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
 _DROP = lazy_regex(

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from coherence.policy.danger.danger import DRY, Asking, Danger, DangerousCall, DangerousCommand
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """A row as ``dangers.toml`` writes it, where every field is explained."""
-
-    says: str
-    programs: str = ""
-    verbs: str = ""
-    flags: str = ""
-    unless: str = ""
-    always: bool = False
-    call: bool = False
-    test: str = ""
-    finds: str = ""
-    targets: str = ""
-    asking: str = ""
-    enforced: bool = False
-    weighs: bool = False
+from coherence.policy.danger.danger import DRY, Asking, Danger
 
 
 def _read() -> Iterator[Danger]:
@@ -38,37 +20,22 @@ def _read() -> Iterator[Danger]:
     for name, asking in askings.items():
         acts, things = (" ".join(_expanded(text, words)) for text in (asking.acts, asking.things))
         askings[name] = msgspec.structs.replace(asking, acts=acts, things=things)
-    for kind, rows in msgspec.convert(data, dict[str, dict[str, _Entry]]).items():
-        for name, entry in rows.items():
-            yield _row(name, kind, entry, words, askings[entry.asking] if entry.asking else None)
-
-
-def _row(name: str, kind: str, entry: _Entry, words: dict[str, str], asking: Asking | None) -> Danger:
-    finds = _named(entry.finds)
-    enforced = entry.enforced or asking is not None
-    common: dict[str, Any] = {
-        "name": name,
-        "kind": kind,
-        "says": entry.says,
-        "test": _any(finds) if finds else _named(entry.test),
-        "targets": finds or _named(entry.targets),
-        "asking": asking,
-        "enforced": enforced,
-        "weighs": entry.weighs or not enforced,
+    read: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("says", "call", "enforced", "weighs", "always"), lambda value: value),
+        **dict.fromkeys(("test", "targets"), _named),
+        "programs": lambda text: tuple(_expanded(text, words)),
+        "verbs": lambda text: tuple(text.split(", ")),
+        "flags": lambda text: tuple(text.split()),
+        "unless": lambda text: (*DRY, *text.split()),
+        "asking": askings.__getitem__,
     }
-    if entry.call:
-        return DangerousCall(**common)
-    return DangerousCommand(
-        **common,
-        programs=tuple(_expanded(entry.programs, words)),
-        verbs=tuple(filter(None, entry.verbs.split(", "))),
-        flags=tuple(entry.flags.split()),
-        unless=() if entry.always else (*DRY, *entry.unless.split()),
-    )
-
-
-def _any(finds: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
-    return lambda given: any(True for _ in finds(given))
+    for kind, rows in data.items():
+        for name, row in rows.items():
+            fields = {field: read[field](value) for field, value in row.items()}
+            if fields.pop("always", False):
+                fields["unless"] = ()
+            enforced = fields.setdefault("enforced", "asking" in fields)
+            yield Danger(name=name, kind=kind, **{"weighs": not enforced, **fields})
 
 
 def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:
@@ -83,9 +50,7 @@ def _expanded(text: str, words: dict[str, str]) -> Iterator[str]:
 
 
 def _named(name: str) -> Any:
-    """Return the check or the words of a module of this package; None where a row names none."""
-    if not name:
-        return None
+    """Return the check or the words of a module of this package."""
     module, _, own = name.partition(".")
     return getattr(import_module(f"{__package__}.{module}"), own)
 

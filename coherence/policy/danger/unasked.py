@@ -11,6 +11,7 @@ import msgspec
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.detect.call_words import only_reads
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import delegates
@@ -21,6 +22,7 @@ from coherence.policy.danger.classify import judge
 from coherence.policy.danger.danger import UNJUDGED, Danger, Match, short
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.deny_list import deny_finding, forbidding
+from coherence.policy.rules.finding_builders import found
 
 RULE = "destructive_unasked"
 """Name of the findings."""
@@ -28,29 +30,25 @@ RULE = "destructive_unasked"
 ENFORCED_RULE = "harmful_call"
 """Name of the findings of enforced calls that no request asked for."""
 
-_ASKING_WORDS = (
+ASKING = tokens(
     "delete remove drop clean clear purge wipe erase reset revert undo cancel terminate kill stop destroy force "
     "overwrite truncate prune uninstall discard archive close transfer reboot shut empty cut rotate revoke disable "
     "deactivate rid"
 )
-ASKING = tokens(_ASKING_WORDS)
 """Words of a request for something destructive."""
 
-_DESTROYING = (
+DESTROYING = word_set(
     "cancel delete remove drop purge wipe erase destroy terminate revoke uninstall truncate disable deactivate"
 )
-DESTROYING = frozenset(_DESTROYING.split())
 """Words in the name of a tool that destroys something, where the table has no row for it."""
 
-_PAYING = "pay payment money transfer refund purchase buy checkout withdraw certificate"
-PAYING = frozenset(_PAYING.split())
+PAYING = word_set("pay payment money transfer refund purchase buy checkout withdraw certificate")
 """Words in the name of a tool that spends money."""
 
-_ASKING_TO_PAY = (
+ASKING_TO_PAY = tokens(
     "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice "
     "subscription compensation certificate upgrade exchange return"
 )
-ASKING_TO_PAY = tokens(_ASKING_TO_PAY)
 """Words of a request to spend money."""
 
 REQUEST_CHARS = 600
@@ -187,10 +185,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         if self.forbid and (entry := forbidding(event.tool_name, bytes(event.arguments), self.forbid)) is not None:
             data.forbidden, data.forbidden_tool, data.forbidden_by = observed.seq, event.tool_name[:100], entry
         try:
-            match, enforced = judge(event.tool_name, observed.arguments, self.table)
+            judged = judge(event.tool_name, observed.arguments, self.table)
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
-        if (unwanted := self.unwanted(enforced)) is not None:
+        match = judged.first
+        if (unwanted := self.unwanted(judged.enforced)) is not None:
             data.harmful, data.harmful_why = observed.seq, _why(unwanted)
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None
@@ -198,11 +197,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         own = set(data.made) if match is not None else set()
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
-        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)]
-        saved = (found[1] or found[2] for found in _SAVED.finditer(text)) if written and "(" in text else ()
+        written = [each[1] or each[2] for each in _WRITTEN.finditer(text)]
+        saved = (each[1] or each[2] for each in _SAVED.finditer(text)) if written and "(" in text else ()
         written += [name for name in saved if "." in name]
         made = _FOLDERS.finditer(text) if "mkdir" in text else ()
-        folders = [name for found in made for name in found[1].split() if name[0] != "-"]
+        folders = [name for each in made for name in each[1].split() if name[0] != "-"]
         if written or folders:
             data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
         value, what = 0.0, ""
@@ -226,11 +225,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def asked_call(self, seq: int, tool: str, arguments: bytes) -> list[Finding]:
         """Return the findings about a call that has not run; an enforced or forbidden one asks to block it."""
         entry = forbidding(tool, arguments, self.forbid) if self.forbid else None
-        found = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
+        seen = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
         match = self.unwanted(judge(tool, arguments, self.table).enforced)
         if match is None:
-            return found
-        return [*found, _harmful(seq, _why(match), "warn" if match.kind == UNJUDGED else "block")]
+            return seen
+        return [*seen, _harmful(seq, _why(match), "warn" if match.kind == UNJUDGED else "block")]
 
     def _by_name(self, tool: str, words: set[str]) -> tuple[float, str]:
         """Return the score of a call by its tool's name, and a phrase that says what it does."""
@@ -242,34 +241,23 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         return 0.0, ""
 
     def _ask(self, observed: Observed) -> None:
-        data, found = self.data, observed.text.part(REQUEST_CHARS)
+        data, read = self.data, observed.text.part(REQUEST_CHARS)
         data.requests += 1
-        data.asked = data.asked or not ASKING.isdisjoint(found.tokens)
+        data.asked = data.asked or not ASKING.isdisjoint(read.tokens)
         data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
-        data.delegated = data.delegated or delegates(found.raw)
+        data.delegated = data.delegated or delegates(read.raw)
         data.orders = [*data.orders, *orders_in(observed.text, self._acts)][-MAX_ORDERS:]
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return the findings about unrequested destruction, and about the newest call."""
         data = self.data
-        found = [_harmful(data.harmful, data.harmful_why, "warn")] if data.harmful else []
+        seen = [_harmful(data.harmful, data.harmful_why, "warn")] if data.harmful else []
         if data.forbidden and data.forbidden_by is not None:
-            found.append(deny_finding(data.forbidden, data.forbidden_tool, data.forbidden_by, "warn"))
+            seen.append(deny_finding(data.forbidden, data.forbidden_tool, data.forbidden_by, "warn"))
         if data.value < 0.05:
-            return found
-        return (
-            *found,
-            Finding(
-                rule=RULE,
-                severity="guide",
-                active=data.value >= LEAST,
-                score=data.value,
-                threshold=LEAST,
-                evidence=(data.seq,) if data.seq else (),
-                why=f"{data.what}, and no request speaks of that",
-                action="ask the user before going on",
-            ),
-        )
+            return seen
+        why = f"{data.what}, and no request speaks of that"
+        return [*seen, found(RULE, data.value, "guide", why, "ask the user before going on", [data.seq], LEAST)]
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
@@ -281,16 +269,8 @@ def _why(match: Match) -> str:
 
 
 def _harmful(seq: int, why: str, severity: DecisionKind) -> Finding:
-    return Finding(
-        rule=ENFORCED_RULE,
-        severity=severity,
-        active=True,
-        score=1.0,
-        threshold=1.0,
-        evidence=(seq,) if seq > 0 else (),
-        why=why,
-        action="ask the user before it runs" if severity == "block" else "ask the user what to do about it",
-    )
+    action = "ask the user before it runs" if severity == "block" else "ask the user what to do about it"
+    return found(ENFORCED_RULE, 1.0, severity, why, action, [seq], 1.0)
 
 
 def _made(folders: Iterable[str]) -> list[str]:

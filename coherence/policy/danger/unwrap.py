@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
-from coherence.policy.danger.danger import Command, flags_of, short
-from coherence.policy.danger.shell import Simple, simple_commands
+from coherence.policy.danger.danger import VALUES, Command, after_options, command_of, short
+from coherence.policy.danger.shell import simple_commands
 
 MAX_DEPTH = 16
 """Commands inside commands that are followed; a text below is only searched for dangerous words."""
@@ -38,52 +37,12 @@ _RUNNERS = {
 }
 _CONTAINERS = word_set("docker podman nerdctl docker-compose podman-compose")
 _WITH_C = word_set("su script runuser flock vagrant")
-_VALUES = {
-    "sudo": "-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir",
-    "doas": "-u -C",
-    "env": "-u -C --unset --chdir",
-    "time": "-f -o",
-    "nice": "-n --adjustment",
-    "ionice": "-c -n",
-    "xargs": "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace",
-    **dict.fromkeys(("timeout", "gtimeout"), "-s -k --signal --kill-after"),
-    "exec": "-a",
-    "stdbuf": "-i -o -e --input --output --error",
-    "caffeinate": "-t -w",
-    **dict.fromkeys(("strace", "ltrace"), "-e -o -p -s -u"),
-    "flock": "-w -E --timeout",
-    "nsenter": "-t --target",
-    "runuser": "-u -g",
-    "npx": "-p --package",
-    "uvx": "--from --with",
-    "pkexec": "--user",
-    "systemd-run": "-p -u --unit --property",
-    **dict.fromkeys(("proxychains", "proxychains4"), "-f"),
-    "wsl": "-d -u",
-    "ssh": "-i -p -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w",
-    "git": "-C -c --git-dir --work-tree --namespace --exec-path",
-    **dict.fromkeys(("docker", "podman", "nerdctl"), "-H --host --context -c --config -l --log-level"),
-    **dict.fromkeys(("docker-compose", "podman-compose"), "-f --file -p --project-name --profile"),
-    **dict.fromkeys(
-        ("kubectl", "oc", "helm", "k3s"),
-        "-n --namespace --context --kube-context --kubeconfig --cluster --user -s --server --token",
-    ),
-    "aws": "--region --profile --output --endpoint-url --query --color",
-    **dict.fromkeys(("gcloud", "az", "gh", "heroku", "fly"), "--project --account -R --repo -a --app"),
-    "systemctl": "-H -M --host --machine -t --type",
-    **dict.fromkeys(("redis-cli", "valkey-cli"), "-h -p -a -n -u --user --pass -s"),
-    "npm": "--prefix -w --workspace",
-    "tmux": "-L -S -f -c",
-}
-"""Options before the first operand that are followed by a value, by program."""
 _CONTAINER_VALUES = (
     "-e -u -w -v -p -l -m -h --env --user --workdir --env-file --detach-keys --volume --publish --name --network "
     "--entrypoint --mount --platform --memory --cpus --label --hostname --gpus --add-host --index"
 )
 _RUNNER_VALUES = "-n -p --name --prefix --with --python --directory --project"
 _PASSES_ON = lazy_regex(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
-_ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
-_SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
 
 
 MAX_SCRIPT = 60_000
@@ -109,20 +68,19 @@ class Unwrapper:
         read = script[: min(MAX_SCRIPT, self._characters)]
         self._characters -= len(read)
         if read:
-            for simple in simple_commands(read):
-                yield from self.words(simple, depth)
+            for command in simple_commands(read):
+                yield from self.words(command, depth)
                 if self._commands <= 0:
                     break
         if len(read) < len(script) or self._commands <= 0:
             yield Command(unread=script[:MAX_SCRIPT], text=short(script), cut=True)
 
-    def words(self, simple: Simple, depth: int = 0) -> Iterator[Command]:
-        """Yield a command that is already cut into words, then those that it runs."""
+    def words(self, command: Command, depth: int = 0) -> Iterator[Command]:
+        """Yield a command, then those that it runs."""
         self._commands -= 1
         if depth > MAX_DEPTH:
-            yield Command(unread=" ".join(simple.argv), text=simple.text)
+            yield Command(unread=" ".join((command.program, *command.args)), text=command.text)
             return
-        command = _command(simple)
         yield command
         for inner in _inner(command):
             if isinstance(inner, str):
@@ -131,51 +89,9 @@ class Unwrapper:
             elif inner:
                 unknown = inner[0].startswith(("$", "`"))
                 text = short(" ".join(inner[:100]))
-                part = Simple(
-                    inner, unknown, stdin=command.stdin, fed_by=command.fed_by, text=text, reads=command.reads
-                )
+                given = {"stdin": command.stdin, "fed_by": command.fed_by, "reads": command.reads}
+                part = command_of(inner, dynamic=unknown, text=text, **given)
                 yield from self.words(part, depth + 1)
-
-
-def _command(simple: Simple) -> Command:
-    name = simple.argv[0] if simple.argv and not simple.dynamic else ""
-    program = name.replace("\\", "/").rpartition("/")[2].lower()
-    program = _SUFFIX.sub("", program) if "." in program else program
-    args = simple.argv[1:]
-    operands = _after_options(args, _VALUES.get(program, ""))
-    operands = tuple([arg for arg in operands if arg == "-" or not arg.startswith("-")])
-    return Command(
-        program=program,
-        args=args,
-        flags=flags_of(args),
-        operands=operands,
-        lead=" ".join((*operands[:4], "")),
-        writes=simple.writes,
-        appends=simple.appends,
-        stdin=simple.stdin,
-        fed_by=simple.fed_by,
-        unread=simple.unread,
-        text=simple.text,
-        reads=simple.reads,
-        cut=simple.cut,
-    )
-
-
-def _after_options(args: Sequence[str], valued: str, skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
-    """Return the words from the first operand on, ``skip`` operands later; ``valued`` names options with a value."""
-    at, with_value = 0, valued.split()
-    while at < len(args):
-        arg = args[at]
-        if arg.startswith("-") and arg != "-":
-            at += 2 if arg in with_value else 1
-        elif env and _ASSIGNMENT.fullmatch(arg):
-            at += 1
-        elif skip:
-            skip -= 1
-            at += 1
-        else:
-            break
-    return tuple(args[at:])
 
 
 def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
@@ -186,15 +102,15 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
     if program in _WRAPPERS:
         if program != "command" or command.flags.isdisjoint(("-v", "-V")):
             skip = int(program in _OPERAND_FIRST)
-            yield _after_options(args, _VALUES.get(program, ""), skip, env=program in ("sudo", "env", "doas"))
+            yield after_options(args, VALUES.get(program, ""), skip, env=program in ("sudo", "env", "doas"))
         if program == "env":
             yield from (arg[2:] for arg in args[:20] if arg.startswith("-S"))
             if "-S" in args:
                 yield " ".join(command.operands)
     elif program in _SCRIPTS:
-        yield " ".join(args[:1] if program == "trap" else _after_options(args, "-n -t -c"))
+        yield " ".join(args[:1] if program == "trap" else after_options(args, "-n -t -c"))
     elif program == "ssh":
-        yield " ".join(_after_options(args, _VALUES[program], 1))
+        yield " ".join(after_options(args, VALUES[program], 1))
         if len(command.operands) < 2:
             yield command.stdin
     elif program in ("find", "fd", "fdfind"):
@@ -202,7 +118,7 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
     elif program in _CONTAINERS:
         for verb in ("exec", "run"):
             if verb in command.operands[:3]:
-                yield _after_options(args[args.index(verb) + 1 :], _CONTAINER_VALUES, 1)
+                yield after_options(args[args.index(verb) + 1 :], _CONTAINER_VALUES, 1)
                 break
     elif program == "git" and command.lead.startswith("config "):
         yield from (arg[1:] for arg in args[:20] if arg.startswith("!"))
@@ -211,7 +127,7 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
     elif program in ("kubectl", "oc", "lxc", "incus") and "--" in args:
         yield args[args.index("--") + 1 :]
     elif program in _RUNNERS and command.lead.startswith(_RUNNERS[program] + " "):
-        yield _after_options(args[args.index(_RUNNERS[program]) + 1 :], _RUNNER_VALUES)
+        yield after_options(args[args.index(_RUNNERS[program]) + 1 :], _RUNNER_VALUES)
     elif program in INTERPRETERS:
         yield from scripts_in(code_of(command))
 
@@ -231,7 +147,7 @@ def _shell(command: Command) -> Iterator[str | tuple[str, ...]]:
             and "c" in arg
             and (arg == "--command" or arg[1] != "-")
         ):
-            rest = _after_options(args[at + 1 :], "")
+            rest = after_options(args[at + 1 :], "")
             yield "".join(rest[:1])
             if rest and _PASSES_ON.search(rest[0]):
                 yield " ".join(rest[2:])

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
-from coherence.policy.danger.code import plain_roots
-from coherence.policy.danger.paths import is_device
-from coherence.policy.danger.roots import holds_everything, is_disposable
+from coherence.policy.danger.code import code_of, plain_roots
+from coherence.policy.danger.danger import Command
+from coherence.policy.danger.paths import holds_everything, is_device, is_disposable
 from coherence.policy.danger.sql import wiped_by_sql
 from coherence.policy.danger.things import taken_by_code
 
@@ -56,6 +56,12 @@ def wiped_by_code(code: str) -> list[str]:
     code = code if len(code) <= MAX_CODE else code[: MAX_CODE // 2] + "\n" + code[-MAX_CODE // 2 :]
     low = code.casefold()
     return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code)][:8]
+
+
+def code_wipes(command: Command) -> list[str]:
+    """Return what the code that an interpreter is given wipes whole."""
+    code = code_of(command)
+    return wiped_by_code(code) if code else []
 
 
 def _trees(code: str, low: str) -> Iterator[str]:

@@ -7,10 +7,11 @@ from itertools import pairwise
 from math import ceil, exp, log, sqrt
 from typing import NamedTuple
 
-from coherence.core.config import Budget
+import numpy as np
+
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
-from coherence.core.validation import check_count, check_number, shown_amount
+from coherence.core.validation import shown_amount
 from coherence.policy.rules.finding_builders import found, quiet, score_of
 from coherence.state.data import Spending
 from coherence.state.reducer import AgentState
@@ -118,44 +119,18 @@ def usual_level(values: Sequence[float], ahead: int) -> float:
     slopes = [
         (values[late] - values[early]) / (late - early) for late in range(1, len(values)) for early in range(late)
     ]
-    line = median(values) + median(slopes) * ((len(values) - 1) / 2.0 + ahead) if slopes else 0.0
-    return max(max(values), line)
-
-
-def median(values: Sequence[float]) -> float:
-    """Return the median of at least one value.
-
-    Examples
-    --------
-    >>> median([3.0, 1.0]), median([5.0, 1.0, 2.0])
-    (2.0, 2.0)
-    """
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0
+    line = np.median(values) + np.median(slopes) * ((len(values) - 1) / 2.0 + ahead) if slopes else 0.0
+    return max(max(values), float(line))
 
 
 class CostSpiral:
     """Each model call takes more than the one before by a factor, and soon one will take a multiple of the usual.
 
     Tokens and money of the last 30 model calls are looked at (see
-    :func:`~coherence.policy.rules.cost.forecast`). Active if, ``ahead`` calls from now, the lower end of the
-    90 % interval is ``times`` the usual level; growth by the same amount each call is no spiral. It asks to guide, and
-    to warn once a call takes ``times`` the usual. With a budget it is also active if ``left`` calls use up what is
-    left, even if each is as small as the smallest of the last five; that asks to guide, the budget itself does the
-    rest. The score is 0.5 where either is reached. ``None`` before the first model call.
-
-    Parameters
-    ----------
-    budget : Budget, optional
-        Default: the agent's own.
-        What may be used up.
-    ahead : int
-        Calls to look ahead, 1 or more; more is earlier and less sure.
-    times : float
-        Above 1; lower is earlier and less sure.
-    left : int
-        Calls before the end of a budget, 1 or more.
+    :func:`~coherence.policy.rules.cost.forecast`). Active if, five calls from now, the lower end of the 90 % interval
+    is four times the usual level; growth by the same amount each call is no spiral. It asks to guide, and to warn once
+    a call takes four times the usual. The score is 0.5 where that level is reached. ``None`` before the
+    first model call.
 
     Examples
     --------
@@ -169,35 +144,24 @@ class CostSpiral:
     """
 
     name = "cost_spiral"
-
-    def __init__(self, budget: Budget | None = None, *, ahead: int = 5, times: float = 4.0, left: int = 3) -> None:
-        self.budget = budget
-        self.ahead = check_count("ahead", ahead, least=1, most=100)
-        self.times = check_number("times", times, least=1.01, most=1e6)
-        self.left = check_count("left", left, least=1, most=1000)
-        self._quiet = quiet(self.name)
+    ahead, times = 5, 4.0
+    """Calls to look ahead, and multiple of the usual level from which it is active."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the last model calls."""
-        facts = state.facts
-        spending = facts.spending
+        spending = state.facts.spending
         if not spending:
             return None
-        seen = []
         newest = spending[-WINDOW:]
-        if _may_rise(newest[0].tokens, newest[-1].tokens):
-            seen.append(self._rising([float(call.tokens) for call in spending if call.tokens], "tokens", newest))
-        if _may_rise(newest[0].cost_usd or 0.0, newest[-1].cost_usd or 0.0):
-            seen.append(self._rising([call.cost_usd for call in spending if call.cost_usd], "US dollars", newest))
-        budget = self.budget if self.budget is not None else state.budget
-        if budget is not None and budget.tokens:
-            left = budget.tokens - (facts.tokens_in or 0) - (facts.tokens_out or 0)
-            seen.append(self._ending([float(call.tokens) for call in newest], budget.tokens, left, "tokens", newest))
-        if budget is not None and budget.cost_usd:
-            dollars = [call.cost_usd or 0.0 for call in newest]
-            left_usd = budget.cost_usd - (facts.cost_usd or 0.0)
-            seen.append(self._ending(dollars, budget.cost_usd, left_usd, "US dollars", newest))
-        return max((one for one in seen if one is not None), key=lambda one: one.score, default=self._quiet)
+        seen = [
+            self._rising([value for value in values if value], unit, newest)
+            for unit, values in (
+                ("tokens", [float(call.tokens) for call in spending]),
+                ("US dollars", [call.cost_usd or 0.0 for call in spending]),
+            )
+            if values[-1] > 0.0
+        ]
+        return max((one for one in seen if one is not None), key=lambda one: one.score, default=quiet(self.name))
 
     def _rising(self, values: list[float], unit: str, newest: Sequence[Spending]) -> Finding | None:
         expected = forecast(values, self.ahead)
@@ -216,29 +180,6 @@ class CostSpiral:
             [call.seq for call in newest],
         )
 
-    def _ending(
-        self, speeds: list[float], limit: float, left: float, unit: str, newest: Sequence[Spending]
-    ) -> Finding | None:
-        slowest = min(speeds)
-        if len(speeds) < WINDOW or slowest <= 0.0 or not 0.0 < left <= 2.0 * self.left * slowest:
-            return None
-        late, soon = (ceil(round(left / speed, 6)) for speed in (slowest, max(speeds)))
-        calls = f"{soon} to {late} calls" if soon < late else f"{late} call{'s' * (late > 1)}"
-        return found(
-            self.name,
-            score_of(self.left, late),
-            "guide",
-            f"{shown_amount(left)} of {shown_amount(limit)} {unit} are left; "
-            f"{calls} like the last {WINDOW} use them up",
-            "finish what matters most",
-            [call.seq for call in newest],
-        )
-
-
-def _may_rise(first: float, last: float) -> bool:
-    """Tell quickly whether a forecast is worth it: most of the time it is not."""
-    return last > 0.0 and last >= LEAST_RISE * first
-
 
 def _roughly(value: float) -> str:
     return shown_amount(float(f"{value:.2g}"))
@@ -252,14 +193,8 @@ class ContextExhaustionRule:
     """The context window is nearly full.
 
     The score is the share of ``config.context_tokens`` that the newest model call took, input and output, at most 1.
-    ``None`` where the size of the window is not set, or nothing was counted since the last compaction.
-
-    Parameters
-    ----------
-    guide : float
-        Share from which it is active, in [0, 1].
-    warn : float
-        Share from which it asks to warn, in [0, 1].
+    It is active from 0.8 and asks to warn from 0.95. ``None`` where the size of the window is not set, or nothing was
+    counted since the last compaction.
 
     Examples
     --------
@@ -274,10 +209,8 @@ class ContextExhaustionRule:
     """
 
     name = "context_exhaustion"
-
-    def __init__(self, *, guide: float = 0.8, warn: float = 0.95) -> None:
-        self.guide = check_number("guide", guide, least=0.0, most=1.0)
-        self.warn = check_number("warn", warn, least=0.0, most=1.0)
+    guide, warn = 0.8, 0.95
+    """Shares of the window from which it is active, and asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest model call."""
@@ -305,7 +238,7 @@ def _full_in(spending: list[Spending], left: int) -> str:
     rises: list[float] = []
     for one, two in pairwise(recent):
         rises = [*rises, two - one] if two >= one else []
-    growth = median(rises) if rises else 0.0
+    growth = float(np.median(rises)) if rises else 0.0
     if left <= 0 or growth < 1.0:
         return ""
     calls = ceil(left / growth)

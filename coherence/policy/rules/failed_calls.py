@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from itertools import pairwise, takewhile
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
 
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
-from coherence.core.validation import check_count
 from coherence.detect.fingerprints import CallTrace, ResultTrace
 from coherence.policy.rules.finding_builders import found, quiet, score_of, seqs_of, shown_error, shown_tool
 from coherence.state.data import Action, Facts
@@ -20,43 +21,20 @@ APART_S = 5.0
 """Idle seconds between calls from which repeating them counts as polling."""
 
 
-class Repeatable(Protocol):
-    """One call, and its result if it has come: the material by which a repeat is judged."""
+class CallStep(NamedTuple):
+    """A call, and its result if it has come."""
 
-    @property
-    def seq(self) -> int:
-        """Number of the event."""
-        ...
+    seq: int
+    tool: str
+    made: CallTrace
+    ts: float
+    came: ResultTrace | None = None
+    duration_s: float | None = None
+    compacted: bool = False
 
-    @property
-    def tool(self) -> str:
-        """The tool's name."""
-        ...
 
-    @property
-    def made(self) -> CallTrace:
-        """Record of the call."""
-        ...
-
-    @property
-    def came(self) -> ResultTrace | None:
-        """Record of the result; ``None`` = it has not come."""
-        ...
-
-    @property
-    def ts(self) -> float:
-        """Time of the call, in seconds."""
-        ...
-
-    @property
-    def duration_s(self) -> float | None:
-        """Duration of the call; ``None`` = unknown."""
-        ...
-
-    @property
-    def compacted(self) -> bool:
-        """True if the context was shortened between this call and the one before."""
-        ...
+Step: TypeAlias = Action | CallStep
+"""One step of an agent: most have a result."""
 
 
 class KnownShape(NamedTuple):
@@ -75,12 +53,12 @@ PAGES = KnownShape("it goes through parts of one thing", "write down what was fo
 COMPACTED = KnownShape("the context was shortened in between", "keep in the summary what these calls found")
 
 
-def known_shape(steps: Sequence[Repeatable], period: int) -> KnownShape | None:
+def known_shape(steps: Sequence[Step], period: int) -> KnownShape | None:
     """Return the way of working that the steps of a loop look like, ``None`` if they look like none.
 
     Parameters
     ----------
-    steps : sequence of Repeatable
+    steps : sequence of Step
         The calls of the loop, oldest first, two at least.
     period : int
         Calls in one round.
@@ -93,9 +71,7 @@ def known_shape(steps: Sequence[Repeatable], period: int) -> KnownShape | None:
     if len({made.exact for made in pages}) > len({made.page for made in pages}):
         return PAGES
     idle = [after.ts - before.ts - (before.duration_s or 0.0) for before, after in pairwise(steps)]
-    from statistics import median  # loaded by the first retry
-
-    return SPACED if median(idle) >= APART_S else None
+    return SPACED if np.median(idle) >= APART_S else None
 
 
 NEAR_TURNS = 8
@@ -118,18 +94,51 @@ _OUTAGE = lazy_regex(
 )
 
 
-class ErrorCascade:
-    """Calls of at least two different tools failed, one after another.
+class FailedCalls:
+    """Rule about failed actions: the score is 0.5 at ``guide`` of them and 1 at twice that.
 
-    The score is 0.5 at ``guide`` failures in a row and 1 at twice that; 0 while they are all of one tool. ``None``
-    before the first action.
+    ``None`` before the first action. The names of rules, their limits and their advice are attributes of the class.
+    """
 
-    Parameters
-    ----------
-    guide : int
-        Failures in a row from which it is active, 2 or more.
-    warn : int
-        Failures in a row from which it asks to warn.
+    name: ClassVar[str]
+    guide: ClassVar[int] = 3
+    """Failures from which it is active."""
+    warn: ClassVar[int] = 5
+    """Failures from which it asks to warn."""
+    advice: ClassVar[str]
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest actions."""
+        if not state.facts.actions:
+            return None
+        failed = self.failed(state.facts)
+        if not failed:
+            return quiet(self.name)
+        return found(
+            self.name,
+            score_of(len(failed), self.guide),
+            "warn" if len(failed) >= self.warn else "guide",
+            self.why(failed),
+            self.advice,
+            seqs_of(failed),
+        )
+
+    def failed(self, facts: Facts) -> list[Action]:
+        """Return the failed actions that count, oldest first."""
+        raise NotImplementedError
+
+    def why(self, failed: list[Action]) -> str:
+        """Return the sentence about them."""
+        raise NotImplementedError
+
+
+def _last_while(actions: Sequence[Action], test: Callable[[Action], bool]) -> list[Action]:
+    """Return the newest actions, one after another, that pass a test; oldest first."""
+    return list(takewhile(test, reversed(actions)))[::-1]
+
+
+class ErrorCascade(FailedCalls):
+    """Calls of at least two different tools failed, one after another; the score is 0 while they are all of one tool.
 
     Examples
     --------
@@ -143,33 +152,19 @@ class ErrorCascade:
     """
 
     name = "error_cascade"
+    advice = "find out what the failing calls have in common: a path, a permission, a service that is down"
 
-    def __init__(self, *, guide: int = 3, warn: int = 5) -> None:
-        self.guide = check_count("guide", guide, least=2, most=30)
-        self.warn = check_count("warn", warn, least=2, most=31)
-        self._quiet = quiet(self.name)
+    def failed(self, facts: Facts) -> list[Action]:
+        """Return the failures in a row; none if they are of one tool."""
+        failed = facts.actions[-facts.error_streak :] if facts.error_streak else []
+        return failed if len({action.tool for action in failed}) > 1 else []
 
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
-        """Judge the newest actions."""
-        facts = state.facts
-        if not facts.actions:
-            return None
-        if facts.error_streak < 2:
-            return self._quiet
-        failed = facts.actions[-facts.error_streak :]
+    def why(self, failed: list[Action]) -> str:
+        """Name the tools, and the last error."""
         tools = list(dict.fromkeys(action.tool for action in failed))
-        if len(tools) < 2:
-            return self._quiet
-        count = len(failed)
         named = ", ".join(map(shown_tool, tools[:3])) + ", …" * (len(tools) > 3)
-        return found(
-            self.name,
-            score_of(count, self.guide),
-            "warn" if count >= self.warn else "guide",
-            f"{count} calls of {len(tools)} tools ({named}) failed in a row{shown_error(failed[-1], ', the last')}",
-            "find out what the failing calls have in common: a path, a permission, a service that is down",
-            seqs_of(failed),
-        )
+        last = shown_error(failed[-1], ", the last")
+        return f"{len(failed)} calls of {len(tools)} tools ({named}) failed in a row{last}"
 
 
 class RepeatedFailurePattern:
@@ -177,20 +172,10 @@ class RepeatedFailurePattern:
 
     It counts how often that happened among the last 30 actions, and in how many of the last eight turns, whatever
     worked between. Where a number in the error moves one way (12 failing, 11 failing) only what stands still counts.
-    An error that says nothing but that there was one counts for the same call only. The score is 0.5 at ``guide``
-    failures or ``turns`` turns, and 1 at twice that. ``None`` before the first action.
-
-    Parameters
-    ----------
-    guide : int
-        Failures of one kind from which it is active, 2 or more.
-    turns : int
-        Turns with a failure of one kind from which it is active, 2 or more.
-    warn : int
-        Failures from which it asks to warn.
-    block : int
-        Failures in a row, with nothing between, of at most half as many different calls, from which it asks to block.
-        Not in an outage or under a rate limit: there the agent is not lost, the service is.
+    An error that says nothing but that there was one counts for the same call only. The score is 0.5 at four failures
+    or three turns, and 1 at twice that. It asks to warn from six failures on, and to block at ten in a row of at most
+    five different calls; not in an outage or under a rate limit: there the agent is not lost, the service is. ``None``
+    before the first action.
 
     Examples
     --------
@@ -205,13 +190,8 @@ class RepeatedFailurePattern:
     """
 
     name = "repeated_failure_pattern"
-
-    def __init__(self, *, guide: int = 4, turns: int = 3, warn: int = 6, block: int = 10) -> None:
-        self.guide = check_count("guide", guide, least=2, most=30)
-        self.turns = check_count("turns", turns, least=2, most=NEAR_TURNS)
-        self.warn = check_count("warn", warn, least=2, most=31)
-        self.block = check_count("block", block, least=2, most=31)
-        self._quiet = quiet(self.name)
+    guide, turns, warn, block = 4, 3, 6, 10
+    """Failures, and turns with one, from which it is active; failures from which it asks to warn, and to block."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest action."""
@@ -220,7 +200,7 @@ class RepeatedFailurePattern:
             return None
         last = facts.actions[-1]
         if not last.error:
-            return self._quiet
+            return quiet(self.name)
         same = _alike(facts.actions)
         turns = _turns(facts, last)
         in_turns = 0 if _says_nothing(last) else len(turns)
@@ -305,20 +285,21 @@ def _earlier(facts: Facts) -> list[int]:
     return next(reversed(facts.failures.values())).seqs if facts.failures else []
 
 
-class BashRetry:
+def _said(failed: list[Action], same: str, other: str) -> str:
+    """Return the sentence about failed actions that had one error, or several."""
+    count, tool = len(failed), shown_tool(failed[-1].tool)
+    kinds = len({action.came.masked for action in failed})
+    if kinds == 1:
+        return f"{tool} returned the same error {count} times {same}{shown_error(failed[-1])}"
+    return f"{tool} failed {count} times {other.format(kinds)}{shown_error(failed[-1], ', the last')}"
+
+
+class BashRetry(FailedCalls):
     """The newest action is a shell command that failed, and it failed before in the same words.
 
     Ids, timestamps and temporary paths do not make a command another one. Tries count back to where something may have
     changed: a call that worked and was no mere look (another command, an edit), another request of the user, a rate
-    limit. A command that waits is no retry. The score is 0.5 at ``guide`` failed tries and 1 at twice that. ``None``
-    before the first action.
-
-    Parameters
-    ----------
-    guide : int
-        Failed tries, the first one included, from which it is active; 2 or more.
-    warn : int
-        Failed tries from which it asks to warn.
+    limit. A command that waits is no retry.
 
     Examples
     --------
@@ -334,65 +315,33 @@ class BashRetry:
     """
 
     name = "bash_retry"
+    guide, warn = 2, 3
+    advice = "look at what the error names before the command is run again"
 
-    def __init__(self, *, guide: int = 2, warn: int = 3) -> None:
-        self.guide = check_count("guide", guide, least=2, most=30)
-        self.warn = check_count("warn", warn, least=2, most=31)
-        self._quiet = quiet(self.name)
-
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
-        """Judge the newest action."""
-        actions = state.facts.actions
-        if not actions:
-            return None
-        last = actions[-1]
+    def failed(self, facts: Facts) -> list[Action]:
+        """Return the failed tries of the newest command since anything may have changed."""
+        last = facts.actions[-1]
         if not last.error or last.made.access != "shell" or last.made.waits or last.came.rate_limited:
-            return self._quiet
-        tries = _tries(actions)
-        count, tool, error = len(tries), shown_tool(last.tool), shown_error(last)
-        same = len({action.came.masked for action in tries}) == 1
-        if count == 1:
-            why = f"{tool} failed once with this command{error}"
-        elif same:
-            why = f"{tool} returned the same error {count} times for the same command{error}"
-        else:
-            why = f"{tool} failed {count} times with the same command{shown_error(last, ', the last')}"
-        return found(
-            self.name,
-            score_of(count, self.guide),
-            "warn" if count >= self.warn else "guide",
-            why,
-            "look at what the error names before the command is run again",
-            seqs_of(tries),
+            return []
+        since = _last_while(
+            facts.actions,
+            lambda action: (
+                action.turn == last.turn
+                and not action.came.rate_limited
+                and (action.error or action.made.access in ("read", "search"))
+            ),
         )
+        return [action for action in since if action.error and action.made.masked == last.made.masked]
+
+    def why(self, failed: list[Action]) -> str:
+        """Say how often the command failed, and the last error."""
+        if len(failed) == 1:
+            return f"{shown_tool(failed[-1].tool)} failed once with this command{shown_error(failed[-1])}"
+        return _said(failed, "for the same command", "with the same command")
 
 
-def _tries(actions: list[Action]) -> list[Action]:
-    """Return the failed tries of the newest command, oldest first, since anything may have changed."""
-    last = actions[-1]
-    tries = []
-    for action in reversed(actions):
-        if action.turn != last.turn or action.came.rate_limited:
-            break
-        if action.error:
-            if action.made.masked == last.made.masked:
-                tries.append(action)
-        elif action.made.access not in ("read", "search"):
-            break
-    return tries[::-1]
-
-
-class BashErrorStreak:
+class BashErrorStreak(FailedCalls):
     """The newest actions, whatever their tool, are shell commands that failed, one after another.
-
-    The score is 0.5 at ``guide`` of them and 1 at twice that. ``None`` before the first action.
-
-    Parameters
-    ----------
-    guide : int
-        Failures in a row from which it is active.
-    warn : int
-        Failures in a row from which it asks to warn.
 
     Examples
     --------
@@ -408,39 +357,14 @@ class BashErrorStreak:
     """
 
     name = "bash_error_streak"
+    advice = "look at the files and logs that the errors name before the next command"
 
-    def __init__(self, *, guide: int = 3, warn: int = 5) -> None:
-        self.guide = check_count("guide", guide, least=1, most=30)
-        self.warn = check_count("warn", warn, least=1, most=31)
-        self._quiet = quiet(self.name)
+    def failed(self, facts: Facts) -> list[Action]:
+        """Return the shell commands that failed in a row."""
+        return _last_while(facts.actions, lambda action: action.error and action.made.access == "shell")
 
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
-        """Judge the newest actions."""
-        actions = state.facts.actions
-        if not actions:
-            return None
-        count = 0
-        for action in reversed(actions):
-            if not action.error or action.made.access != "shell":
-                break
-            count += 1
-        if not count:
-            return self._quiet
-        failed = actions[-count:]
-        kinds = len({action.came.masked for action in failed})
-        tool, error = shown_tool(failed[-1].tool), shown_error(failed[-1])
-        if count == 1:
-            why = f"{tool} failed once{error}"
-        elif kinds == 1:
-            why = f"{tool} returned the same error {count} times in a row{error}"
-        else:
-            last = shown_error(failed[-1], ", the last")
-            why = f"{tool} failed {count} times in a row, with {kinds} different errors{last}"
-        return found(
-            self.name,
-            score_of(count, self.guide),
-            "warn" if count >= self.warn else "guide",
-            why,
-            "look at the files and logs that the errors name before the next command",
-            seqs_of(failed),
-        )
+    def why(self, failed: list[Action]) -> str:
+        """Say how many failed, and the last error."""
+        if len(failed) == 1:
+            return f"{shown_tool(failed[-1].tool)} failed once{shown_error(failed[-1])}"
+        return _said(failed, "in a row", "in a row, with {} different errors")

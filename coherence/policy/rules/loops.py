@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.readings import Reading
-from coherence.core.validation import check_number
-from coherence.detect.fingerprints import CallTrace, ResultTrace
-from coherence.policy.rules.failed_calls import COMPACTED, KnownShape, Repeatable, known_shape
+from coherence.detect.fingerprints import ResultTrace
+from coherence.policy.rules.failed_calls import COMPACTED, CallStep, KnownShape, Step, known_shape
 from coherence.policy.rules.finding_builders import found, score_of, shown_tool
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
@@ -31,7 +30,7 @@ class Loop(NamedTuple):
     """Calls that repeat up to the newest one."""
 
     period: int
-    steps: tuple[Repeatable, ...]
+    steps: tuple[Step, ...]
     """The repeated calls, oldest first, without unrelated ones between them."""
     identical: bool
     """True if the arguments are equal; else they differ in ids and the like only."""
@@ -44,19 +43,7 @@ class Loop(NamedTuple):
     """Number of times the loop went round, on the scale of a single call that repeats."""
 
 
-class _Pending(NamedTuple):
-    """An open call, as a step."""
-
-    seq: int
-    tool: str
-    made: CallTrace
-    ts: float
-    came: ResultTrace | None = None
-    duration_s: float | None = None
-    compacted: bool = False
-
-
-def find_loop(steps: Sequence[Repeatable]) -> Loop | None:
+def find_loop(steps: Sequence[Step]) -> Loop | None:
     r"""Return the clearest loop that the newest call is part of, ``None`` if there is none.
 
     A loop of period *p* are calls of which each equals the one *p* before it, in masked arguments and masked result.
@@ -88,7 +75,7 @@ def find_loop(steps: Sequence[Repeatable]) -> Loop | None:
     return best
 
 
-def _of_period(steps: Sequence[Repeatable], period: int) -> Loop | None:
+def _of_period(steps: Sequence[Step], period: int) -> Loop | None:
     places = _without_progress(steps, _repeats(steps, period), period)
     if len(places) < FEWEST[period]:
         return None
@@ -113,7 +100,7 @@ def _amount(calls: int, period: int) -> float:
     return calls / period + min(period, 3) - 1
 
 
-def _repeats(steps: Sequence[Repeatable], period: int) -> list[int]:
+def _repeats(steps: Sequence[Step], period: int) -> list[int]:
     """Return the places of the calls that repeat up to the newest, newest first."""
     places: list[int] = []
     results: list[ResultTrace | None] = [None] * period  # the newest known one by place in the round
@@ -135,7 +122,7 @@ def _repeats(steps: Sequence[Repeatable], period: int) -> list[int]:
     return places
 
 
-def _without_progress(steps: Sequence[Repeatable], places: list[int], period: int) -> list[int]:
+def _without_progress(steps: Sequence[Step], places: list[int], period: int) -> list[int]:
     """Return the places, newest first, since a number in the results last moved one way."""
     while True:
         signs: dict[tuple[int, int], set[bool]] = {}
@@ -152,7 +139,7 @@ def _without_progress(steps: Sequence[Repeatable], places: list[int], period: in
         places = places[: since + period]
 
 
-def _counts(step: Repeatable) -> tuple[float, ...]:
+def _counts(step: Step) -> tuple[float, ...]:
     return step.came.counts if step.came is not None else ()
 
 
@@ -167,24 +154,13 @@ class RepeatedToolCallLoop:
     (waiting, calls five seconds or more apart, paging, rate limits, reading again after a compaction) and calls whose
     results are unknown bring a warning at most.
 
-    Parameters
-    ----------
-    guide, warn, block : float
-        Repeats of one call from which it asks for guidance, a warning, a block: each at least the one before, 3 or
-        more. For longer cycles see :func:`find_loop`.
-
-    Raises
-    ------
-    ValueError
-        If they are not in this order.
+    It asks for guidance from five repeats of one call on, for a warning from seven, for a block from nine. For longer
+    cycles see :func:`find_loop`.
     """
 
     name = "repeated_tool_call_loop"
-
-    def __init__(self, *, guide: float = 5.0, warn: float = 7.0, block: float = 9.0) -> None:
-        self.guide = check_number("guide", guide, least=3.0)
-        self.warn = check_number("warn", warn, least=self.guide)
-        self.block = check_number("block", block, least=self.warn)
+    guide, warn, block = 5.0, 7.0, 9.0
+    """Repeats of one call from which it asks for guidance, a warning, a block."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Return the loop that the newest call is part of, active or not, ``None`` if there is none."""
@@ -210,12 +186,12 @@ class RepeatedToolCallLoop:
         return "warn" if loop.amount >= self.warn else "guide"
 
 
-def steps_of(facts: Facts) -> list[Repeatable]:
+def steps_of(facts: Facts) -> list[Step]:
     """Return what an agent did lately, calls without a result included, in order."""
     if not facts.open_calls:
         return list(facts.actions)
-    steps: list[Repeatable] = [*facts.actions]
-    steps += [_Pending(call.seq, call.tool, call.made, call.ts) for call in facts.open_calls]
+    steps: list[Step] = [*facts.actions]
+    steps += [CallStep(call.seq, call.tool, call.made, call.ts) for call in facts.open_calls]
     return sorted(steps, key=lambda step: step.seq)[-WINDOW:]
 
 

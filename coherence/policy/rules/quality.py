@@ -10,7 +10,7 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.events import Logprobs
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
-from coherence.core.validation import check_count, check_number, shown_amount
+from coherence.core.validation import check_count, shown_amount
 from coherence.detect.grounding import Grounds, sentence, weight_of
 from coherence.detect.sources import Given
 from coherence.detect.written_prose import LEAST_DIGITS
@@ -67,19 +67,16 @@ class QualityDecline:
 
     name = "quality_decline_no_recovery"
 
-    def __init__(self) -> None:
-        self._quiet = quiet(self.name)
-
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the last judgements."""
         rated = state.facts.qualities
         if len(rated) < FEW:
             return None
         if rated[-1].quality >= GOOD and rated[-2].quality >= GOOD:
-            return self._quiet
+            return quiet(self.name)
         falls, stays = _fall_score(rated[-FEW:]), _stay_score(rated[-MORE:])
         if max(falls, stays) <= 0.0:
-            return self._quiet
+            return quiet(self.name)
         severity: DecisionKind = "warn"
         if stays >= falls:
             about = rated[-MORE:]
@@ -135,12 +132,8 @@ class CostCapReached:
 
     Parameters
     ----------
-    budget : Budget, optional
-        Its limits of tokens and money are caps. Default: the agent's own.
-    cap_tokens : int, optional
-        Further cap on input and output tokens together.
     cap_tokens_out : int, optional
-        Further cap on output tokens.
+        Cap on output tokens, beside the limits of tokens and money in the agent's budget.
 
     Examples
     --------
@@ -156,38 +149,29 @@ class CostCapReached:
 
     name = "cost_cap_reached"
 
-    def __init__(
-        self, budget: Budget | None = None, *, cap_tokens: int | None = None, cap_tokens_out: int | None = None
-    ) -> None:
-        for field, cap in (("cap_tokens", cap_tokens), ("cap_tokens_out", cap_tokens_out)):
-            if cap is not None:
-                check_count(field, cap)
-        self.budget = budget
-        self.caps = [("tokens", cap_tokens), ("output tokens", cap_tokens_out)]
-        self._quiet = quiet(self.name)
+    def __init__(self, *, cap_tokens_out: int | None = None) -> None:
+        self.cap_tokens_out = None if cap_tokens_out is None else check_count("cap_tokens_out", cap_tokens_out)
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge what is spent by what came of it."""
         facts = state.facts
         if len(facts.qualities) < FEW:
             return None
-        budget = self.budget if self.budget is not None else state.budget
-        caps: list[tuple[str, float | None]] = [*self.caps]
-        if budget is not None:
-            caps = [("tokens", budget.tokens), ("US dollars", budget.cost_usd), *caps]
+        budget = state.budget or Budget()
+        caps = {"tokens": budget.tokens, "US dollars": budget.cost_usd, "output tokens": self.cap_tokens_out}
         spent = {
             "tokens": float((facts.tokens_in or 0) + (facts.tokens_out or 0)),
             "output tokens": float(facts.tokens_out or 0),
             "US dollars": facts.cost_usd or 0.0,
         }
-        reached = ((spent[unit] / cap if cap else 1.0, unit, cap) for unit, cap in caps if cap is not None)
+        reached = ((spent[unit] / cap if cap else 1.0, unit, cap) for unit, cap in caps.items() if cap is not None)
         share, unit, cap = max(reached, default=(0.0, "", 0.0))
         if not unit:
             return None
         rated = facts.qualities[-FEW:]
         mean = _mean(rated)
         if share < THRESHOLD:
-            return self._quiet
+            return quiet(self.name)
         score = min(score_of(share, 1.0), 1.0 - mean)
         if share < 1.0 or mean >= GOOD:
             score = min(score, JUST_BELOW)
@@ -217,16 +201,9 @@ class LowConfidenceSpans:
 
     A message of 200 tokens has single ones by nature. A run of ``k`` among ``n`` tokens, each of them unlikely with
     probability ``p``, comes about ``n (1 - p) p^k`` times by chance (to first order); with ``p = 0.1`` a run as long as
-    makes that at most 0.01 counts: 4 tokens of 100, 5 of 1,000. Or else a share of such tokens of ``share`` in
-    messages of ``least`` tokens or more. The score is 0.5 where either is reached; it asks to guide, to warn at 1.
+    makes that at most 0.01 counts: 4 tokens of 100, 5 of 1,000. Or else a quarter of such tokens in messages of 20
+    tokens or more. The score is 0.5 where either is reached; it asks to guide, to warn at 1.
     ``None`` where the newest message came without token probabilities.
-
-    Parameters
-    ----------
-    share : float
-        Share of unlikely tokens from which it is active, in (0, 1].
-    least : int
-        Tokens of a message from which a share means something.
 
     Examples
     --------
@@ -244,10 +221,8 @@ class LowConfidenceSpans:
     """
 
     name = "low_confidence_spans"
-
-    def __init__(self, *, share: float = 0.25, least: int = 20) -> None:
-        self.share = check_number("share", share, least=0.001, most=1.0)
-        self.least = check_count("least", least, least=1)
+    share, least = 0.25, 20
+    """Share of unlikely tokens from which it is active, and tokens of a message from which a share means something."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest message."""
@@ -298,16 +273,11 @@ class UngroundedAnswer:
     The score is ``1 - 2**-w`` for the weight ``w`` of what is not grounded, see
     :class:`~coherence.metrics.grounding.Grounding`: 0.5 for one number, 0.75 for a date, 0.875 for an id, an address
     or a quotation; three addresses that were cited and never opened reach 0.79. It is active from 0.5 and warns from
-    ``warn``; files and names in code do not lead to that, nor quotations of an agent that has opened files, and of an
+    0.8; files and names in code do not lead to that, nor quotations of an agent that has opened files, and of an
     agent that works on code only ids, e-mail addresses and dates do; nor does an answer before any result, since some
     hosts record none. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or
     the host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be
     judged.
-
-    Parameters
-    ----------
-    warn : float
-        Score from which it asks to warn, in [0, 1].
 
     Examples
     --------
@@ -323,9 +293,8 @@ class UngroundedAnswer:
     """
 
     name = "ungrounded_answer"
-
-    def __init__(self, *, warn: float = 0.8) -> None:
-        self.warn = check_number("warn", warn, least=0.0, most=1.0)
+    warn = 0.8
+    """Score from which it asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest answer."""
@@ -410,13 +379,8 @@ class BlindEdit:
     """The newest action changed a file that exists and was never read.
 
     Only what the events show counts (see :func:`~coherence.state.reducer.blind_target`); an edit that failed changed
-    nothing. The score is 0.5 for the first such file among the last 30 actions and 1 from ``warn`` files on; it is 0
-    again with the next action. ``None`` before the first action.
-
-    Parameters
-    ----------
-    warn : int
-        Different files among the last 30 actions from which it asks to warn, 2 or more.
+    nothing. The score is 0.5 for the first such file among the last 30 actions; from three files on it is 1
+    and the rule asks to warn. It is 0 again with the next action. ``None`` before the first action.
 
     Examples
     --------
@@ -432,10 +396,8 @@ class BlindEdit:
     """
 
     name = "blind_edit"
-
-    def __init__(self, *, warn: int = 3) -> None:
-        self.warn = check_count("warn", warn, least=2, most=31)
-        self._quiet = quiet(self.name)
+    warn = 3
+    """Different files among the last 30 actions from which it asks to warn."""
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest action."""
@@ -444,7 +406,7 @@ class BlindEdit:
             return None
         last = actions[-1]
         if not last.blind:
-            return self._quiet
+            return quiet(self.name)
         blind = [action for action in actions if action.blind]
         files = len({action.blind for action in blind})
         why = f"{shown_tool(last.tool)} changed {shown_path(last.blind)}, which was not read before"

@@ -18,8 +18,7 @@ from coherence.policy.danger import (
     files,
     follow,
     git,
-    protection,
-    roots,
+    paths,
     services,
     sql,
     things,
@@ -29,7 +28,7 @@ from coherence.policy.danger import (
 from coherence.policy.danger.classify import judge
 
 MODULES = (
-    *(asking, calls, classify, disclosure, files, follow, git, protection, roots, services, sql, things, unread),
+    *(asking, calls, classify, disclosure, files, follow, git, paths, services, sql, things, unread),
     wipes,
 )
 NAMED = [

@@ -81,20 +81,6 @@ def test_failures_every_rule_has_a_place_among_the_patterns_and_none_applies_at_
     assert [rule(AgentState(CONFIG), None, CALM) for rule in builtin_rules(CONFIG)] == [None] * len(names)
 
 
-def active(state: AgentState, budget: Budget | None) -> list[str]:
-    state.budget = budget
-    seen = [rule(state, None, CALM) for rule in builtin_rules(state.config)]
-    return [finding.rule for finding in seen if finding is not None and finding.active]
-
-
-def test_the_configured_budget_counts_where_none_is_given() -> None:
-    state = AgentState(MonitorConfig(budget=Budget(tokens=11_000)))
-    for seq in range(1, 10):
-        state.fold(seq, float(seq), Usage(input_tokens=1_000))
-    assert active(state, state.budget) == ["cost_spiral"]
-    assert active(state, Budget(tokens=10**9)) == []
-
-
 def test_failures_rules_can_be_pickled() -> None:
     assert [rule.name for rule in pickle.loads(pickle.dumps(builtin_rules(CONFIG)))] == [
         rule.name for rule in builtin_rules(CONFIG)

@@ -87,19 +87,12 @@ def test_the_outcome_asks_for_the_last_answer(answer: str, failed: bool, tmp_pat
     assert result.exit_code == 0, result.output
 
 
-def test_grounded_without_a_gate_nothing_is_asked() -> None:
-    m = ask()
-    m.message("assistant", "It costs 1,250 dollars.")
-    assert m.outcome(success=True) is None
-
-
-def test_grounded_a_gate_has_nothing_to_say_about_an_answer_without_values() -> None:
-    m = ask({"grounding": {"gate": 0.9}})
-    m.message("assistant", "Done.")
-    assert finding(m.outcome(success=True), "ungrounded_outcome") is None
-
-
-def test_grounded_a_gate_is_a_share() -> None:
+def test_grounded_a_gate_is_a_share_and_has_nothing_to_say_about_an_answer_without_values() -> None:
+    open_, gated = ask(), ask({"grounding": {"gate": 0.9}})
+    open_.message("assistant", "It costs 1,250 dollars.")
+    assert open_.outcome(success=True) is None
+    gated.message("assistant", "Done.")
+    assert finding(gated.outcome(success=True), "ungrounded_outcome") is None
     with pytest.raises(ValueError, match="grounding gate"):
         Monitor(embedder=False, config={"grounding": {"gate": 1.5}})
 
@@ -164,52 +157,36 @@ def test_grounded_a_state_provider_that_is_no_monitor_s_state_gives_nothing() ->
     assert UnusedOutput(object()).compute() is None  # type: ignore[arg-type]
 
 
-def test_ungrounded_answer_of_an_agent_that_works_on_code_warns_of_what_only_a_source_can_tell() -> None:
-    for said, severity in (
-        ("See src/new_part.py and `new_part()`, 31 lines.", "guide"),
-        ("It came with GH-16391.", "warn"),
-    ):
-        m = ask()
-        m.tool_result("def pay(order):\n    ...", tool="read_file")
-        m.message("assistant", said)
-        found = finding(m.decide(), "ungrounded_answer")
-        assert found is not None
-        assert (found.active, found.severity) == (True, severity)
-
-
-def test_ungrounded_answer_before_any_result_asks_for_guidance_alone() -> None:
-    m = Monitor(goal="Which order is it?", embedder=False)
-    m.message("assistant", "It is order W4471902-B.")
-    found = finding(m.decide(), "ungrounded_answer")
-    assert found is not None
-    assert (found.active, found.severity) == (True, "guide")
+CODE = "def pay(order):\n    ..."
 
 
 @pytest.mark.parametrize(
-    ("answer", "severity"),
+    ("tool", "result", "answer", "severity"),
     [
-        ("It is set in L195 and in L190-194 of the 1988-line file.", "guide"),
-        ("It came with commit b7f30c2e of 2031-04-09.", "warn"),
+        # of an agent that works on code only a source can tell ids, addresses and days; lines of a file are no ids
+        ("read_file", CODE, "See src/new_part.py and `new_part()`, 31 lines.", "guide"),
+        ("read_file", CODE, "It came with GH-16391.", "warn"),
+        ("read_file", CODE, "It is set in L195 and in L190-194 of the 1988-line file.", "guide"),
+        ("read_file", CODE, "It came with commit b7f30c2e of 2031-04-09.", "warn"),
+        # quotations of who has opened files are explanations
+        (
+            "read_file",
+            "Run the installer.",
+            'It says "never reboot a machine while it is still at work".',
+            "guide",
+        ),
+        ("get_page", "Run the installer.", 'It says "never reboot a machine while it is still at work".', "warn"),
+        ("", "", "It is order W4471902-B.", "guide"),  # before any result
     ],
 )
-def test_ungrounded_answer_of_code_lines_of_a_file_are_no_ids(answer: str, severity: str) -> None:
-    m = Monitor(goal="Where is the limit set?", embedder=False)
-    m.tool_call("read_file", {"path": "limits.py"})
-    m.tool_result("def set_limit():\n    return read_limit()", tool="read_file")
+def test_ungrounded_answer_warns_of_what_only_a_source_can_tell(
+    tool: str, result: str, answer: str, severity: str
+) -> None:
+    m = Monitor(goal="What is it?", embedder=False)
+    if tool:
+        m.tool_call(tool, {"path": "docs/setup.md"} if tool == "read_file" else {"name": "setup"})
+        m.tool_result(result, tool=tool)
     m.message("assistant", answer)
     found = finding(m.decide(), "ungrounded_answer")
     assert found is not None
     assert (found.active, found.severity) == (True, severity)
-
-
-def test_ungrounded_answer_quotations_of_who_has_opened_files_are_explanations() -> None:
-    severities = []
-    for tool, arguments in (("read_file", {"path": "docs/setup.md"}), ("get_page", {"name": "setup"})):
-        m = Monitor(goal="How is it set up?", embedder=False)
-        m.tool_call(tool, arguments)
-        m.tool_result("Run the installer, then reboot.", tool=tool)
-        m.message("assistant", 'The page says "never reboot a machine while the installer is still at work".')
-        found = finding(m.decide(), "ungrounded_answer")
-        assert found is not None
-        severities.append(found.severity)
-    assert severities == ["guide", "warn"]

@@ -53,14 +53,42 @@ def test_quality_decline_a_decline_is_the_classic_one(qualities: Sequence[float]
     assert (found.active, found.score >= 0.5) == (fires, fires)
 
 
-def test_quality_decline_a_decline_says_from_where_to_where() -> None:
-    found = decline((0.9, 0.6, 0.45, 0.35))
-    assert found.why == "the last 3 judgements fell from 0.60 to 0.35 and average 0.47"
-    assert (found.severity, found.evidence) == ("warn", (2, 3, 4))
-    assert found.score == pytest.approx(1 - 1.4 / 3)  # the smaller one of 0.5 * 0.25 / 0.15 and 1 - mean
+@pytest.mark.parametrize(
+    ("qualities", "severity", "score", "why", "evidence"),
+    [
+        # the smaller one of 0.5 * 0.25 / 0.15 and 1 - mean
+        ((0.9, 0.6, 0.45, 0.35), "warn", 1 - 1.4 / 3, "fell from 0.60 to 0.35 and average 0.47", (2, 3, 4)),
+        ((0.3,) * 5, "warn", 0.5 + 0.5 * 0.1 / 0.4, "average 0.30 and the best is 0.30", (1, 2, 3, 4, 5)),
+        ((0.2,) * 5, "block", 0.75, "average 0.20 and the best is 0.20", (1, 2, 3, 4, 5)),
+    ],
+)
+def test_quality_decline_says_how_the_judgements_went(
+    qualities: Sequence[float], severity: str, score: float, why: str, evidence: tuple[int, ...]
+) -> None:
+    found = decline(qualities)
+    assert (found.severity, found.evidence) == (severity, evidence)
+    assert found.score == pytest.approx(score)
+    assert found.why.endswith(why)
 
 
-def test_quality_decline_a_decline_ends_with_a_better_judgement_and_not_by_waiting() -> None:
+@pytest.mark.parametrize(
+    ("qualities", "active"),
+    [
+        ((0.3,) * 4, False),
+        ((0.0,) * 4, False),
+        ((0.4,) * 5, False),  # 0.4 is not below 0.4
+        ((0.9, *(0.3,) * 5), True),
+        ((0.1, 0.1, 0.1, 0.1, 0.49), True),
+        ((0.1, 0.1, 0.1, 0.1, 0.5), False),  # one good judgement ends a bad time
+        ((0.5, 0.1, 0.1, 0.1, 0.1, 0.1), True),  # and is forgotten after five bad ones
+        ((0.9, 0.8, 0.9, 0.8), False),
+    ],
+)
+def test_quality_decline_lasting_badness_takes_five_judgements(qualities: Sequence[float], active: bool) -> None:
+    assert decline(qualities).active is active
+
+
+def test_quality_decline_ends_with_a_better_judgement_and_not_by_waiting() -> None:
     state = judged((0.6, 0.4, 0.3))
     for seq in range(4, 50):
         state.fold(seq, float(seq), Message("assistant", "next"))
@@ -69,44 +97,16 @@ def test_quality_decline_a_decline_ends_with_a_better_judgement_and_not_by_waiti
     state.fold(50, 50.0, Feedback(0.8))
     after = QualityDecline()(state, None, CALM)
     assert after is not None and not after.active
-
-
-def test_quality_that_is_always_bad_counts() -> None:
-    found = decline((0.3,) * 5)
-    assert (found.active, found.severity) == (True, "warn")
-    assert found.score == pytest.approx(0.5 + 0.5 * 0.1 / 0.4)
-    assert found.why == "the last 5 judgements average 0.30 and the best is 0.30"
-    assert found.evidence == (1, 2, 3, 4, 5)
-    assert not decline((0.3,) * 4).active
-    assert not decline((0.4,) * 5).active  # 0.4 is not below 0.4
-    assert decline((0.9, *(0.3,) * 5)).active
-
-
-def test_quality_decline_one_good_judgement_ends_a_bad_time() -> None:
-    assert decline((0.1, 0.1, 0.1, 0.1, 0.49)).active
-    assert not decline((0.1, 0.1, 0.1, 0.1, 0.5)).active
-    assert decline((0.5, 0.1, 0.1, 0.1, 0.1, 0.1)).active  # it is forgotten after five bad ones
-
-
-def test_hopeless_quality_blocks() -> None:
-    assert decline((0.2,) * 5).severity == "block"
-    assert decline((0.21,) * 5).severity == "warn"
-    assert decline((0.0,) * 3).severity != "block" and not decline((0.0,) * 4).active
-
-
-def test_quality_decline_good_or_few_judgements_are_quiet() -> None:
-    assert decline((0.9, 0.8, 0.9, 0.8)).score == 0.0
     assert QualityDecline()(judged((0.1, 0.1)), None, CALM) is None
-    assert QualityDecline()(AgentState(), None, CALM) is None
 
 
 def capped(
-    qualities: Sequence[float], usage: Usage, rule: CostCapReached | None = None, times: int = 1
+    qualities: Sequence[float], usage: Usage, budget: Budget | None = None, cap: int | None = 1_000
 ) -> Finding | None:
     state = judged(qualities)
-    for seq in range(100, 100 + times):
-        state.fold(seq, 200.0, usage)
-    return (rule or CostCapReached(cap_tokens_out=1_000))(state, None, CALM)
+    state.budget = budget
+    state.fold(100, 200.0, usage)
+    return CostCapReached(cap_tokens_out=cap)(state, None, CALM)
 
 
 # Cases of the classic regulator, with a cap of 1,000 output tokens.
@@ -136,33 +136,27 @@ def test_cost_cap_reached_a_cap_blocks_and_says_why() -> None:
     assert found.why == "1,200 of 1,000 output tokens are spent, and the last 3 judgements average 0.40"
 
 
-def test_cost_cap_reached_a_cap_of_nothing_is_always_reached() -> None:
-    found = CostCapReached(cap_tokens_out=0)(judged((0.1,) * 3), None, CALM)
-    assert found is not None and found.active
-
-
-def test_a_cap_may_be_the_budget_or_all_tokens() -> None:
+def test_cost_cap_reached_a_cap_may_be_the_budget() -> None:
     bad = (0.1, 0.1, 0.1)
     spent = Usage(input_tokens=700, output_tokens=400, cost_usd=2.0)
-    for rule in (
-        CostCapReached(Budget(tokens=1_100)),
-        CostCapReached(Budget(cost_usd=2.0)),
-        CostCapReached(cap_tokens=1_100),
-        CostCapReached(Budget(tokens=10_000), cap_tokens_out=400),
+    for budget, cap in (
+        (Budget(tokens=1_100), None),
+        (Budget(cost_usd=2.0), None),
+        (Budget(tokens=10_000), 400),
     ):
-        found = capped(bad, spent, rule)
+        found = capped(bad, spent, budget, cap)
         assert found is not None and found.active
-    nearly = capped(bad, spent, CostCapReached(Budget(tokens=1_101, cost_usd=2.01), cap_tokens_out=401))
+    nearly = capped(bad, spent, Budget(tokens=1_101, cost_usd=2.01), 401)
     assert nearly is not None and not nearly.active and nearly.score == 0.49
-    far = capped(bad, spent, CostCapReached(cap_tokens=11_000))
+    far = capped(bad, spent, Budget(tokens=11_000), None)
     assert far is not None and (far.score, far.why) == (0.0, "")
 
 
 def test_cost_cap_reached_without_a_cap_or_judgements_no_cap_is_reached() -> None:
     spent = Usage(output_tokens=5_000)
     assert capped((0.1, 0.1), spent) is None and capped((), spent) is None
-    for rule in (CostCapReached(), CostCapReached(Budget(calls=1))):
-        assert capped((0.1,) * 3, spent, rule) is None
+    for budget in (None, Budget(calls=1)):
+        assert capped((0.1,) * 3, spent, budget, None) is None
     with pytest.raises(ValueError, match="cap_tokens_out"):
         CostCapReached(cap_tokens_out=-1)
 
@@ -187,14 +181,19 @@ def test_low_confidence_spans_a_long_unlikely_run_is_found_and_located() -> None
     assert not nearly.active and 0.3 < nearly.score < 0.5
 
 
-def test_low_confidence_spans_a_longer_message_needs_a_longer_run() -> None:
-    assert not unsure(SURE * 900 + LOW * 4 + SURE * 96).active  # 1,000 * 0.9 * 0.1^4 = 0.09
-    assert unsure(SURE * 900 + LOW * 5 + SURE * 95).active
-
-
-def test_low_confidence_spans_single_unlikely_tokens_are_natural() -> None:
-    assert not unsure((SURE * 9 + LOW) * 20).active  # every tenth of 200
-    assert unsure(SURE * 199 + LOW).score == 0.0
+@pytest.mark.parametrize(
+    ("logprobs", "active"),
+    [
+        (SURE * 900 + LOW * 4 + SURE * 96, False),  # a longer message needs a longer run: 1,000 * 0.9 * 0.1^4 = 0.09
+        (SURE * 900 + LOW * 5 + SURE * 95, True),
+        ((SURE * 9 + LOW) * 20, False),  # single ones are natural: every tenth of 200
+        (SURE * 199 + LOW, False),
+        ((SURE + LOW) * 9, False),  # 18 tokens say little
+        ([-1e9] * 30, True),
+    ],
+)
+def test_low_confidence_spans_a_run_counts_that_is_no_chance(logprobs: list[float], active: bool) -> None:
+    assert unsure(logprobs).active is active
 
 
 def test_low_confidence_spans_many_unlikely_tokens_are_found_wherever_they_are() -> None:
@@ -204,7 +203,6 @@ def test_low_confidence_spans_many_unlikely_tokens_are_found_wherever_they_are()
         "token 4 (2% on average), token 8 (2% on average), token 12 (2% on average) and elsewhere"
     )
     assert unsure((SURE + LOW) * 10).severity == "warn"  # half of 20
-    assert not unsure((SURE + LOW) * 9).active  # 18 tokens say little
 
 
 def test_low_confidence_spans_only_the_newest_message_counts() -> None:
@@ -218,7 +216,3 @@ def test_low_confidence_spans_only_the_newest_message_counts() -> None:
     assert after is not None and after.score == 0.0
     state.fold(3, 3.0, Message("assistant", "text"))
     assert LowConfidenceSpans()(state, None, CALM) is None
-
-
-def test_low_confidence_spans_impossible_probabilities_do_not_raise() -> None:
-    assert unsure([-1e9] * 30).active
