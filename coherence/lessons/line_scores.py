@@ -45,7 +45,8 @@ def _holds(low: str, parts: tuple[str, ...]) -> bool:
 
 def _score(written: str, line: ErrorLine) -> int:
     text = line.text
-    if STACK_FRAME.match(text) or SOURCE.match(written):
+    is_place_alone = line.place and text.isdigit()
+    if is_place_alone or STACK_FRAME.match(text) or SOURCE.match(written):
         return FRAME
     low = text.lower()
     if _WRAPPER.match(text) or _holds(low, WRAPPERS) or (line.place and " " not in text):

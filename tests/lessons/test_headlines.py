@@ -20,6 +20,7 @@ CHOSEN = [
     ("Command failed with exit code 1\nfatal: not a git repository", "not a git repository"),
     ("running 3 steps\nall fine\ncannot open the index", "cannot open the index"),
     ("first line\nsecond line", "first line"),
+    ("first line\n    at f (/srv/a.js:8:5)\n    at /srv/b.js:508:18", "first line"),
     ("E   assert 1 == 2\n\nt.py:3: AssertionError\nE   assert 3 == 4", "assert 1 == 2"),
     (
         "java.lang.IllegalStateException: outer\n\tat a.B.c(B.java:1)\nCaused by: a.CException: inner",
