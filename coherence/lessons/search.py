@@ -12,7 +12,6 @@ from weakref import WeakSet
 import msgspec
 import numpy as np
 
-from coherence.core.errors import CoherenceError
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index.base import HalfRows, Ids, IndexStats, Mark, VectorIndex
@@ -58,18 +57,15 @@ class Searching:
         The tables.
     cache : EmbeddingCache
         The embedder; it must have a fingerprint.
-    own : VectorIndex, optional
-        An index that is kept elsewhere; default: one in this process, and in a file beside the database.
     timeout_s : float
         Seconds that embedding one text may take.
     """
 
-    def __init__(self, store: Store, cache: EmbeddingCache, own: VectorIndex | None, timeout_s: float) -> None:
+    def __init__(self, store: Store, cache: EmbeddingCache, timeout_s: float) -> None:
         self.store = store
         self.cache = cache
         self.timeout_s = timeout_s
         self.path = Path(f"{store.path}.lessons")
-        self._own = own
         self._begin()
         _ALL.add(self)
 
@@ -199,7 +195,7 @@ class Searching:
 
     def _fits(self, mark: Mark, state: LessonState) -> bool:
         """Tell whether the index, which has this mark, can go on from where it is."""
-        outgrown = self._own is None and isinstance(self.index, ExactIndex) and state.count > MAX_EXACT
+        outgrown = isinstance(self.index, ExactIndex) and state.count > MAX_EXACT
         known = mark.lesson <= state.newest and state.forgotten <= mark.removal <= state.removal
         return known and not outgrown and mark.fingerprint == self._mark_of(state).fingerprint
 
@@ -214,8 +210,6 @@ class Searching:
         return mark
 
     def _empty(self, count: int) -> VectorIndex:
-        if self._own is not None:
-            return self._own
         return CodedIndex(self.dimensions) if count > MAX_EXACT else ExactIndex(self.dimensions)
 
     def _add(self, number: int) -> int:
@@ -239,14 +233,14 @@ class Searching:
         )
 
     def _save(self, mark: Mark, count: int) -> None:
-        """Save the index if much is new; of an index kept elsewhere it is only the mark that is saved."""
-        if self._own is None and mark.lesson - self._saved < max(SAVE_EVERY, count // 20):
+        """Save the index if much is new."""
+        if mark.lesson - self._saved < max(SAVE_EVERY, count // 20):
             return
         self._saved = mark.lesson
         try:
             if not self.index.save(self.path, mark):
                 self._mark = None  # what another process has saved is loaded next time
-        except (CoherenceError, OSError) as error:
+        except OSError as error:
             LOG.warning("coherence: the index of lessons was not saved: %s", error)
 
     def followed(self) -> IndexStats | None:

@@ -16,7 +16,6 @@ from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
 from coherence.lessons.identifiers import asked_names
-from coherence.lessons.index.base import VectorIndex
 from coherence.lessons.intake import make_new, own_cache, safe_ends
 from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
@@ -60,8 +59,6 @@ class LessonStore:
         only.
     cap : int
         Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
-    index : VectorIndex, optional
-        A backend of your own, such as :class:`~coherence.lessons.index.remote.QdrantIndex` for a fleet.
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
@@ -96,7 +93,6 @@ class LessonStore:
         *,
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         cap: int = CAP,
-        index: VectorIndex | None = None,
         timeout_s: float = 2.0,
         rebuild: bool = False,
     ) -> None:
@@ -106,8 +102,6 @@ class LessonStore:
         timeout_s = check_number("timeout_s", timeout_s, least=0.0)
         check_flag("rebuild", rebuild)
         cache = own_cache(embedder)
-        if index is not None and cache is not None and index.dimensions != cache.embedder.dimensions:
-            raise ValueError(f"index must have {cache.embedder.dimensions} dimensions, not {index.dimensions}")
         self._owns = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
@@ -118,7 +112,7 @@ class LessonStore:
         self.closed = False
         try:
             if cache is not None:
-                self._searching = Searching(self.store, cache, index, timeout_s)
+                self._searching = Searching(self.store, cache, timeout_s)
             self._check(rebuild)
         except BaseException:
             if self._owns:

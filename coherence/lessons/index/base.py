@@ -40,7 +40,7 @@ class IndexStats(msgspec.Struct, frozen=True):
     """The kind and the size of an index."""
 
     tier: str
-    """``"flat"`` (exact), ``"binary"`` (sign codes, then exact cosines of the best) or ``"remote"``."""
+    """``"flat"`` (exact) or ``"binary"`` (sign codes, then exact cosines of the best)."""
     count: int
     """Vectors that can be found."""
     memory_bytes: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,13 @@ from coherence.lessons.index import coded, snapshot
 from coherence.lessons.index.base import Mark, VectorIndex
 from coherence.lessons.index.coded import CodedIndex
 from coherence.lessons.index.exact import ExactIndex
-from coherence.lessons.index.remote import QdrantIndex
 
 D = 12
 COSINE_ERROR = 1e-3
 """Rows in float16: each component is off by 2**-11 of itself at most, a cosine by as much."""
 
 
-@pytest.fixture(params=["flat", "binary", "remote"])
+@pytest.fixture(params=["flat", "binary"])
 def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name the kind of index, with its numbers where tests can reach them."""
     monkeypatch.setattr(coded, "CANDIDATES", 8)
@@ -37,17 +35,12 @@ def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def make(tier: str) -> VectorIndex:
-    if tier == "remote":
-        return QdrantIndex(D, ":memory:", "f")
     return ExactIndex(D) if tier == "flat" else CodedIndex(D)
 
 
 @pytest.fixture
-def index(tier: str) -> Iterator[VectorIndex]:
-    made = make(tier)
-    yield made
-    if isinstance(made, QdrantIndex):
-        made.close()
+def index(tier: str) -> VectorIndex:
+    return make(tier)
 
 
 def vectors(ids: Any, length: float = 1.0) -> npt.NDArray[np.float32]:
@@ -76,8 +69,6 @@ class Machine(RuleBasedStateMachine):
         self.kept: tuple[set[int], Mark] | None = None
 
     def teardown(self) -> None:
-        if isinstance(self.index, QdrantIndex):
-            self.index.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @rule(count=st.integers(1, 30), reverse=st.booleans())
@@ -136,14 +127,13 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_index_contract_whatever_happens_in_any_order_agrees_with_an_oracle(tier: str) -> None:
-    steps, examples = (12, 8) if tier == "remote" else (25, 40)
     machine = type("Machine", (Machine,), {"tier": tier})
     slow = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
+            max_examples=40,
+            stateful_step_count=25,
             deadline=None,
             suppress_health_check=slow,
             derandomize=True,
