@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.identifiers import ErrorNames, shared_names
+from coherence.lessons.identifiers import ErrorNames, Told, shared_names, told_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
-from coherence.lessons.row_cache import Shelf
 from coherence.lessons.search import Searching
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import AMONG, LessonState, json_ids
+from coherence.lessons.table import AMONG, LessonState, json_ids, read_lessons
 from coherence.store.store import Store
 
 SAME = 48
@@ -52,41 +52,53 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
 )
 
 
-def equal_hits(shelf: Shelf, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
+LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
+
+
+class Listed(NamedTuple):
+    """The fields of a lesson that decide whether it is a candidate."""
+
+    signature: int
+    kind: Hashable
+    """Equal for lessons of one kind."""
+    told: Told
+
+
+def equal_hits(store: Store, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
     """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
 
     Lessons of the same signature that share a name come after them.
     """
     signature, keys = number(asked.signature), keys_of(asked)
     same = _ids(
-        shelf.store,
+        store,
         "SELECT id FROM lessons WHERE signature = ? AND slots = ? AND retired = 0 "
         "ORDER BY helped - failed DESC, used DESC LIMIT ?",
         (signature, digest(keys), SAME),
     )
     if not same or (not keys and names.marked):  # what tells it from its siblings stands beside the headline
         return []
-    hits = _hits(shelf, asked, names, same)
+    hits = _hits(store, asked, names, same)
     return hits if any(not hit.lacking for hit in hits) else []
 
 
 def all_hits(
-    shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: ErrorNames, state: LessonState | None = None
+    store: Store, searching: Searching | None, asked: ErrorShape, names: ErrorNames, state: LessonState | None = None
 ) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
     if not asked.prose:
         sql = "SELECT id FROM lessons WHERE signature = ? AND retired = 0 LIMIT ?"
-        found.update(dict.fromkeys(_ids(shelf.store, sql, (signature, SIBLINGS))))
+        found.update(dict.fromkeys(_ids(store, sql, (signature, SIBLINGS))))
     if names.weights:
-        found.update(dict.fromkeys(_named(shelf.store, asked, names)))
+        found.update(dict.fromkeys(_named(store, asked, names)))
     vector = searching.embed(asked.text) if searching is not None and searching.follow(state) else None
     cosines: dict[int, float] = {}
     if searching is not None and vector is not None:
         cosines = dict(searching.nearest(vector, 2 * NEAREST if asked.prose else NEAREST))
         found.update(dict.fromkeys(cosines))
-    return _hits(shelf, asked, names, list(found), vector, cosines)
+    return _hits(store, asked, names, list(found), vector, cosines)
 
 
 def _named(store: Store, asked: ErrorShape, names: ErrorNames) -> list[int]:
@@ -113,7 +125,7 @@ def _named(store: Store, asked: ErrorShape, names: ErrorNames) -> list[int]:
 
 
 def _hits(
-    shelf: Shelf,
+    store: Store,
     asked: ErrorShape,
     names: ErrorNames,
     ids: Sequence[int],
@@ -122,7 +134,7 @@ def _hits(
 ) -> list[Hit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
-    listed = shelf.listed(ids)
+    listed = _listed(store, ids)
     signature = None if asked.prose else number(asked.signature)
     shared = shared_names(
         names,
@@ -138,8 +150,8 @@ def _hits(
     chosen = {id: both for _, id, both in ranked[:MAX_COMPARED]}
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
-        cosines.update(_cosines(shelf.store, vector, others) if others else {})
-    known = shelf.known(list(chosen))
+        cosines.update(_cosines(store, vector, others) if others else {})
+    known = read_lessons(store, list(chosen))
     return [
         Hit(
             known[id],
@@ -153,6 +165,15 @@ def _hits(
         for id, both in chosen.items()
         if id in known
     ]
+
+
+def _listed(store: Store, ids: Sequence[int]) -> dict[int, Listed]:
+    """Return what decides about these lessons, of those that are there and not retired, in the order of their ids."""
+    found = {
+        id: Listed(signature, pattern.casefold() or signature, told_names(names))
+        for id, signature, names, pattern in store.fetch(LISTED, (json_ids(ids),))
+    }
+    return {id: found[id] for id in ids if id in found}
 
 
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:

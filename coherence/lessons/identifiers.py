@@ -11,6 +11,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence, Set
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -31,6 +32,9 @@ DOTTED = 16
 
 MAX_LINES = 120
 """Last lines of a text whose names are taken."""
+
+REMEMBERED = 4_096
+"""Lessons whose names are remembered as they were unpacked."""
 
 LITTLE = 0.2
 """Weight of shared names below which a lesson names none of the question's."""
@@ -142,6 +146,7 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
     return ErrorNames({_number(name): weight for name, weight in found.items()}, beside)
 
 
+@lru_cache(REMEMBERED)
 def told_names(kept: bytes) -> Told:
     """Return what :func:`kept_names` has packed."""
     cases = _split(kept)

@@ -82,7 +82,6 @@ def _merge(transaction: Transaction, kept: int, gone: int) -> None:
         "SELECT count, helped, failed, retired, created, seen, used FROM lessons WHERE id = ?", (gone,)
     )
     transaction.execute("DELETE FROM lessons WHERE id = ?", (gone,))
-    table.forget_removals(transaction)
     transaction.execute(
         "UPDATE lessons SET count = count + ?, helped = helped + ?, failed = failed + ?, retired = retired AND ?, "
         "created = min(created, ?), seen = max(seen, ?), used = max(used, ?) WHERE id = ?",

@@ -9,14 +9,11 @@ from pathlib import Path
 from threading import RLock
 from weakref import WeakSet
 
-import msgspec
 import numpy as np
 
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index.base import HalfRows, Ids, IndexStats, Mark, VectorIndex
-from coherence.lessons.index.coded import CodedIndex
-from coherence.lessons.index.exact import ExactIndex
+from coherence.lessons.index import HalfRows, Ids, LessonIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
@@ -28,11 +25,12 @@ LOG = logging.getLogger("coherence")
 PAGE = 2_000
 """Vectors read at once."""
 
-MAX_EXACT = 5_000
-"""Up to so many lessons the index is exact, and read from the tables in milliseconds; for more there is a file."""
+SAVE_EVERY = 5_000
+"""New vectors after which the index is saved: so many are read and searched in milliseconds. Of more than 500,000
+lessons it takes a hundredth, as the whole file is written."""
 
-SAVE_EVERY = 2_000
-"""New vectors after which the index is saved; of a large one it takes a twentieth, as the whole file is written."""
+MAX_REMOVED = 100
+"""Removed lessons in the index, besides a tenth of all, from which on it is made anew."""
 
 EMBEDDED_FIX = 200
 """Characters of a fix that are embedded with its error."""
@@ -72,12 +70,10 @@ class Searching:
     def _begin(self) -> None:
         """Begin, or begin anew in the child of a fork, where a lock may be held by a thread that is not there."""
         self.lock = RLock()
-        self.index = self._empty(0)
+        self.index: LessonIndex | None = None
+        """``None`` = it has not been looked for on the disk."""
         self._breaker = Breaker()
-        self._mark: Mark | None = None
-        """The part of the tables that the index holds; ``None`` = it has not been looked for on the disk."""
-        self._saved = 0
-        """Number of the newest vector in the file."""
+        self._save_at = SAVE_EVERY
         self._warned = False
         """True once it was logged that the vectors are of another model now."""
 
@@ -157,74 +153,62 @@ class Searching:
         return self._is_ours(kept, length)
 
     def nearest(self, vector: Half, k: int) -> list[tuple[int, float]]:
-        """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first."""
+        """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first.
+
+        Lessons that were removed since the index was saved may be among them.
+        """
         with self.lock:
-            ids, cosines = self.index.search(vector, k)
-        return list(zip(ids.tolist(), cosines.tolist(), strict=True))
+            return [] if self.index is None else self.index.search(vector, k)
 
     def follow(self, state: LessonState | None = None) -> int:
-        """Take in what any process has added to and removed from the tables; return how many lessons there are.
+        """Take in what any process has added to the tables; return how many lessons there are.
 
         0 if their vectors are of another model now: then nothing can be found by meaning. With the ``state`` of a
-        moment ago, what was added or removed since may be left out.
+        moment ago, what was added since may be left out.
         """
-        if state is not None and self._mark == self._mark_of(state):
+        index = self.index
+        if state is not None and index is not None and self._fits(index, state) and index.newest == state.newest:
             return state.count
         with self.lock:
-            state = read_state(self.store)
+            index, state = self.index, read_state(self.store)
             if not self.serves(state):
-                self._mark = None
+                self.index = None
                 return 0
-            mark = self._mark
-            if mark is None or not self._fits(mark, state):
-                mark = self._load(state)
-            newest, before = mark.lesson, mark
-            if newest < state.newest:
-                newest = self._add(newest)
-            if mark.removal < state.removal:
-                sql = "SELECT lesson_id FROM lesson_removals WHERE number > ? AND number <= ?"
-                self.index.remove([id for (id,) in self.store.fetch(sql, (mark.removal, state.removal))])
-            self._mark = Mark(mark.fingerprint, mark.dimensions, max(newest, state.newest), state.removal)
-            if self._mark != before:
-                self._save(self._mark, state.count)
+            if index is None or not self._fits(index, state):
+                index = LessonIndex.load(self.path, self._owner(state), self.dimensions)
+                state = read_state(self.store)  # a file holds nothing that the tables did not hold before
+                if not self._fits(index, state):
+                    index = LessonIndex(self._owner(state), self.dimensions)
+            self.index = index
+            self._add_new(index)
+            index.newest = max(index.newest, state.newest)  # the newest ones may have been removed
+            if index.fresh >= max(self._save_at, state.count // 100):
+                self._save(index)
             return state.count
 
-    def _mark_of(self, state: LessonState) -> Mark:
-        """Return the mark of an index that has taken in all."""
-        return Mark(f"{self.fingerprint} {state.token}", self.dimensions, state.newest, state.removal)
+    def _owner(self, state: LessonState) -> str:
+        return f"{self.fingerprint} {state.token}"
 
-    def _fits(self, mark: Mark, state: LessonState) -> bool:
-        """Tell whether the index, which has this mark, can go on from where it is."""
-        outgrown = isinstance(self.index, ExactIndex) and state.count > MAX_EXACT
-        known = mark.lesson <= state.newest and state.forgotten <= mark.removal <= state.removal
-        return known and not outgrown and mark.fingerprint == self._mark_of(state).fingerprint
+    def _fits(self, index: LessonIndex, state: LessonState) -> bool:
+        """Tell whether an index is of these tables, is not ahead of them, and holds few lessons that were removed."""
+        removed = len(index) - state.count
+        return (
+            index.owner == self._owner(state)
+            and index.newest <= state.newest
+            and removed <= max(MAX_REMOVED, state.count // 10)
+        )
 
-    def _load(self, state: LessonState) -> Mark:
-        """Begin with the index that was saved, else with an empty one; return how far it is."""
-        self.index = self._empty(state.count)
-        nothing = msgspec.structs.replace(self._mark_of(state), lesson=0)
-        mark = self.index.load(self.path, nothing.fingerprint) or nothing
-        if not self._fits(mark, state):
-            mark, self.index = nothing, self._empty(state.count)
-        self._saved = mark.lesson
-        return mark
-
-    def _empty(self, count: int) -> VectorIndex:
-        return CodedIndex(self.dimensions) if count > MAX_EXACT else ExactIndex(self.dimensions)
-
-    def _add(self, number: int) -> int:
-        """Add all vectors behind the one of this number; return the number of the newest."""
+    def _add_new(self, index: LessonIndex) -> None:
+        """Add all vectors behind the newest one of the index."""
         damaged = 0
-        while rows := self._page(number):
-            number = rows[-1][0]
+        while rows := self._page(index.newest):
             ids, vectors, bad = _whole([row[1:] for row in rows], self.dimensions)
             damaged += len(bad)
-            self.index.add(ids, vectors)
+            index.add(ids, vectors, rows[-1][0])
             if len(rows) < PAGE:
                 break
         if damaged:
             LOG.warning("coherence: %s: %d vectors of lessons are damaged; rebuild them", self.store.path, damaged)
-        return number
 
     def _page(self, number: int) -> list[tuple[int, int, bytes]]:
         return self.store.fetch(
@@ -232,22 +216,20 @@ class Searching:
             (number, PAGE),
         )
 
-    def _save(self, mark: Mark, count: int) -> None:
-        """Save the index if much is new."""
-        if mark.lesson - self._saved < max(SAVE_EVERY, count // 20):
-            return
-        self._saved = mark.lesson
+    def _save(self, index: LessonIndex) -> None:
+        alive = self.store.fetch("SELECT lesson_id FROM lesson_vectors")
         try:
-            if not self.index.save(self.path, mark):
-                self._mark = None  # what another process has saved is loaded next time
+            index.save(self.path, np.fromiter((id for (id,) in alive), np.int64, len(alive)))
+            self._save_at = SAVE_EVERY
         except OSError as error:
+            self._save_at = index.fresh + SAVE_EVERY  # tried again when more is new
             LOG.warning("coherence: the index of lessons was not saved: %s", error)
 
-    def followed(self) -> IndexStats | None:
-        """Return what the index is, brought up to date; ``None`` if the vectors are of another model now."""
+    def followed(self) -> LessonIndex | None:
+        """Return the index, brought up to date; ``None`` if the vectors are of another model now."""
         with self.lock:
             self.follow()
-            return self.index.stats() if self.serves(read_state(self.store)) else None
+            return self.index
 
     def rebuild(self) -> int:
         """Embed every lesson anew that has no whole vector of this model, and begin a new index; return how many.

@@ -21,7 +21,6 @@ from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
 from coherence.lessons.reindex import any_outdated, renew
-from coherence.lessons.row_cache import Shelf
 from coherence.lessons.search import LOG, Searching
 from coherence.lessons.table import New
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -105,7 +104,6 @@ class LessonStore:
         self._owns = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
-        self._shelf = Shelf(self.store)
         self._searching: Searching | None = None
         self._touched: deque[int] = deque(maxlen=MAX_TOUCHED)
         """Lessons that were used; no lock, as one that a fork copies may be held by a thread that is not there."""
@@ -234,11 +232,10 @@ class LessonStore:
         found: list[Lesson] = []
         names = asked_names(asked, question)
         state = table.read_state(self.store)
-        self._shelf.follow(state)
         if not asked.prose and not asked.weak:
-            found = rank(asked, question, tool, equal_hits(self._shelf, asked, names), k, least)
+            found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
         if not found:
-            found = rank(asked, question, tool, all_hits(self._shelf, searching, asked, names, state), k, least)
+            found = rank(asked, question, tool, all_hits(self.store, searching, asked, names, state), k, least)
         if check_flag("use", use):
             self._touch([lesson.id for lesson in found[:1]])
         return found

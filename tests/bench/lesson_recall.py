@@ -277,13 +277,13 @@ class Question(NamedTuple):
 
 def questions(bed: Bed, cases: Iterable[Case]) -> Iterator[Question]:
     """Yield the questions with their candidates."""
-    shelf, searching = bed.store._shelf, bed.store._usable()
+    store, searching = bed.store.store, bed.store._usable()
     for case in cases:
         text = safe_ends(case.asked.text)
         asked = normalise(text)
         names = asked_names(asked, text)
-        hits = [] if asked.prose or asked.weak else equal_hits(shelf, asked, names)
-        hits = hits or all_hits(shelf, searching, asked, names)
+        hits = [] if asked.prose or asked.weak else equal_hits(store, asked, names)
+        hits = hits or all_hits(store, searching, asked, names)
         kin = frozenset(hit.known.id for hit in hits if bed.of_id[hit.known.id].family == case.asked.family)
         yield Question(case, text, asked, hits, kin)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from property_sizes import examples
 
-from coherence.lessons import table
+from coherence.lessons import search
 from coherence.lessons.store import TOUCHED
 from coherence.store.store import Store
 from lessons.stores import check_file, found, learn, missing, near, open_store
@@ -81,14 +81,18 @@ def test_store_cap_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_ve
         assert near(store) == {second}
 
 
-def test_fetch_an_index_that_is_far_behind_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MAX_REMOVALS", 5)
-    with open_store(path, cap=4) as store, open_store(path, cap=4) as behind:
-        ids = [learn(store, f"mod{number}") for number in range(4)]
-        assert near(behind) == set(ids)
-        ids += [learn(store, f"more{number}") for number in range(20)]
-        assert store.store.fetch("SELECT count(*), max(number) FROM lesson_removals") == [(5, 20)]
-        assert near(behind) == near(store) == set(ids[-4:])
+def test_follow_an_index_most_of_whose_lessons_were_removed_is_made_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "MAX_REMOVED", 5)
+    with open_store(path, cap=4) as store:
+        ids = [learn(store, f"mod{number}") for number in range(24)]
+        assert near(store) == set(ids[-4:])
+        more = [learn(store, f"more{number}") for number in range(20)]
+        assert near(store) == set(more[-4:])
+        searching = store._searching
+        assert searching is not None and searching.index is not None
+        assert len(searching.index) <= 4 + 5
 
 
 def test_store_cap_imported_records_retire_a_lesson(tmp_path: Path) -> None:

@@ -123,7 +123,6 @@ def test_store_disk_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(
 def test_query_an_index_that_cannot_be_saved_is_made_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(searching, "MAX_EXACT", 0)
     monkeypatch.setattr(searching, "SAVE_EVERY", 1)
     Path(f"{path}.lessons").write_bytes(b"in the way")
     with open_store(path) as store:

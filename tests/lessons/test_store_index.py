@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,7 @@ import pytest
 
 from coherence.lessons import search as searching
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index.base import Mark
-from coherence.lessons.index.coded import CodedIndex
+from coherence.lessons.index import LessonIndex
 from coherence.lessons.table import New
 from coherence.providers import HashingEmbedder
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
@@ -39,25 +37,24 @@ class Counting(HashingEmbedder):
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an index have a file from 6 lessons on, written after every 3 new ones."""
-    monkeypatch.setattr(searching, "MAX_EXACT", 5)
+    """Let an index be saved after every 3 new lessons."""
     monkeypatch.setattr(searching, "SAVE_EVERY", 3)
+    monkeypatch.setattr(searching, "MAX_REMOVED", 3)
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many vectors come from a file, each time that one is looked for."""
     counts: list[int] = []
-    load = CodedIndex.load
+    load = LessonIndex.load
 
-    def noting(self: CodedIndex, path: Path, fingerprint: str) -> Mark | None:
-        counts.append(-1)  # refused
-        mark = load(self, path, fingerprint)
-        counts[-1] = self.stats().count if mark is not None else 0
-        return mark
+    def noting(folder: Path, owner: str, dimensions: int) -> LessonIndex:
+        index = load(folder, owner, dimensions)
+        counts.append(len(index))
+        return index
 
-    monkeypatch.setattr(CodedIndex, "load", noting)
-    return counts  # type: ignore[return-value]
+    monkeypatch.setattr(LessonIndex, "load", noting)
+    return counts
 
 
 def fill(path: Path, count: int, first: int = 0) -> set[int]:
@@ -83,12 +80,11 @@ def test_store_index_few_lessons_need_no_files_and_no_faiss(path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_stats_the_index_is_by_codes_once_there_are_many_lessons(path: Path) -> None:
+    assert fill(path, 2) == {1, 2}
     with open_store(path) as store:
-        for number in range(5):
-            learn(store, f"mod{number}")
-        assert near(store) == {1, 2, 3, 4, 5} and store.stats().tier == "flat"
+        assert store.stats().tier == "flat"
         learn(store, "one more")
-        assert near(store) == {1, 2, 3, 4, 5, 6} and store.stats().tier == "binary"
+        assert near(store) == {1, 2, 3} and store.stats().tier == "binary"
 
 
 @pytest.mark.usefixtures("small")
@@ -122,10 +118,10 @@ def test_lessons_whatever_lies_beside_the_database_it_is_made_anew(
         shutil.rmtree(folder)
         folder.write_bytes(b"x")
     elif harm == "foreign":
-        other = CodedIndex(8)
-        other.add([1, 2], np.eye(8)[:2])
+        other = LessonIndex("another model", 8)
+        other.add([1, 2], np.eye(8)[:2], newest=2)
         shutil.rmtree(folder)
-        other.save(folder, Mark("another model", 8, 2, 0))
+        other.save(folder, np.array([1, 2]))
     else:
         path.unlink()
         fill(path, 6)

@@ -111,7 +111,7 @@ def test_query_threads_share_a_store(tmp_path: Path) -> None:
 
 SAVER = f"""{HEAD}
 from coherence.lessons import search
-search.MAX_EXACT, search.SAVE_EVERY = 10, 5
+search.MAX_REMOVED, search.SAVE_EVERY = 10, 5
 own = sys.argv[2]
 with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
     for number in range(60):
@@ -128,11 +128,10 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
 
 
 @pytest.mark.slow
-def test_stats_processes_save_one_index_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_processes_save_one_index_at_once(path: Path) -> None:
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
         finish(process)
     assert Path(f"{path}.lessons", "index").exists()
-    monkeypatch.setattr("coherence.lessons.search.MAX_EXACT", 10)
     with open_store(path) as store:
         assert near(store) == {lesson.id for lesson in store.lessons()}
         assert store.stats().index_disk_bytes > 0

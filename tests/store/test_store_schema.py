@@ -50,9 +50,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(path: Path) -> None:
-    assert schema.newest_version() == 2
+    assert schema.newest_version() == 3
     connection = open_plainly(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
     assert connection.execute("PRAGMA application_id").fetchone() == (0x436F6865,)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
