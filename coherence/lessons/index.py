@@ -41,6 +41,9 @@ MAX_COUNTED = 8_192
 QUICK_BYTES = (8, 16, 32, 64)
 """Lengths of codes that faiss counts fast: 1,000,000 codes of 64 bytes take 6 ms, of 48 bytes 11 ms."""
 
+LEAST_LENGTH = 1e-300
+"""Length below which a vector is taken as zero."""
+
 FORMAT = 3
 """Number of the file's format."""
 
@@ -117,9 +120,9 @@ class LessonIndex:
         return len(self._saved.ids) + self.fresh
 
     def add(self, ids: Iterable[int], vectors: npt.NDArray[Any], newest: int) -> None:
-        """Take in finite vectors ``(n, d)`` that are not zero, the last of which has the number ``newest``."""
-        wide = vectors.astype(np.float64)
-        rows = wide / np.sqrt(np.vecdot(wide, wide))[:, None]
+        """Take in vectors ``(n, d)``, the last of which has the number ``newest``; a damaged one is near to nothing."""
+        wide = np.nan_to_num(vectors.astype(np.float64), posinf=0.0, neginf=0.0)
+        rows = wide / np.maximum(np.sqrt(np.vecdot(wide, wide)), LEAST_LENGTH)[:, None]
         start, self.fresh = self.fresh, self.fresh + len(rows)
         if self.fresh > len(self._ids):  # with spare room, so that adding one takes constant time on average
             room = 2 * self.fresh - start

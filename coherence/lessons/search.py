@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from threading import RLock
 from weakref import WeakSet
@@ -13,7 +12,7 @@ import numpy as np
 
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index import HalfRows, Ids, LessonIndex
+from coherence.lessons.index import LessonIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
@@ -200,21 +199,17 @@ class Searching:
 
     def _add_new(self, index: LessonIndex) -> None:
         """Add all vectors behind the newest one of the index."""
-        damaged = 0
-        while rows := self._page(index.newest):
-            ids, vectors, bad = _whole([row[1:] for row in rows], self.dimensions)
-            damaged += len(bad)
-            index.add(ids, vectors, rows[-1][0])
+        while True:
+            rows = self.store.fetch(
+                "SELECT number, lesson_id, vector FROM lesson_vectors WHERE number > ? AND length(vector) = ? "
+                "ORDER BY number LIMIT ?",
+                (index.newest, 2 * self.dimensions, PAGE),
+            )
+            if rows:
+                vectors = np.frombuffer(b"".join(vector for _, _, vector in rows), "<f2")
+                index.add([id for _, id, _ in rows], vectors.reshape(-1, self.dimensions), rows[-1][0])
             if len(rows) < PAGE:
-                break
-        if damaged:
-            LOG.warning("coherence: %s: %d vectors of lessons are damaged; rebuild them", self.store.path, damaged)
-
-    def _page(self, number: int) -> list[tuple[int, int, bytes]]:
-        return self.store.fetch(
-            "SELECT number, lesson_id, vector FROM lesson_vectors WHERE number > ? ORDER BY number LIMIT ?",
-            (number, PAGE),
-        )
+                return
 
     def _save(self, index: LessonIndex) -> None:
         alive = self.store.fetch("SELECT lesson_id FROM lesson_vectors")
@@ -232,7 +227,7 @@ class Searching:
             return self.index
 
     def rebuild(self) -> int:
-        """Embed every lesson anew that has no whole vector of this model, and begin a new index; return how many.
+        """Embed every lesson anew that has no vector of this model, and begin a new index; return how many.
 
         Killed half-way, it is gone on with by calling it again.
         """
@@ -243,7 +238,6 @@ class Searching:
                 "UPDATE lesson_state SET fingerprint = ?, dimensions = ?, token = lower(hex(randomblob(8)))",
                 (self.fingerprint, self.dimensions),
             )
-        self._drop_damaged()
         self.cache = EmbeddingCache(self.cache.embedder, self.cache.max_texts)  # the old one remembers what was bad
         after = made = 0
         while True:
@@ -265,26 +259,6 @@ class Searching:
                         made += 1
         self.follow()
         return made
-
-    def _drop_damaged(self) -> None:
-        number = 0
-        while rows := self._page(number):
-            number = rows[-1][0]
-            bad = _whole([row[1:] for row in rows], self.dimensions)[2]
-            if bad:
-                with self.store.transaction() as transaction:
-                    transaction.execute_many("DELETE FROM lesson_vectors WHERE lesson_id = ?", ((id,) for id in bad))
-
-
-def _whole(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[Ids, HalfRows, list[int]]:
-    """Return ids and vectors of the (lesson, vector) that an index can take, and the lessons of the others."""
-    fit = [row for row in rows if len(row[1]) == 2 * dimensions]
-    ids = np.array([id for id, _ in fit], np.int64)
-    vectors = np.frombuffer(b"".join(vector for _, vector in fit), "<f2").reshape(len(fit), dimensions)
-    peaks = np.abs(vectors).max(axis=1, initial=0)
-    whole = np.isfinite(peaks) & (peaks > 0)
-    there = set(ids[whole].tolist())
-    return ids[whole], vectors[whole], [id for id, _ in rows if id not in there]
 
 
 _ALL: WeakSet[Searching] = WeakSet()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -24,9 +22,7 @@ from coherence.lessons.reindex import any_outdated, renew
 from coherence.lessons.search import LOG, Searching
 from coherence.lessons.table import New
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.store.errors import StoreError
 from coherence.store.store import Store
-from coherence.store.transaction import Transaction
 
 CAP = 1_000_000
 """Lessons that are kept by default."""
@@ -35,12 +31,6 @@ OUTDATED = (
     "coherence: %s: lessons of another version of this package are found by names and meaning only, and counted apart; "
     "run `coherence lessons rebuild`"
 )
-
-TOUCHED = 64
-"""Uses after which they are written, unless another process is writing then; they wait in memory."""
-
-MAX_TOUCHED = 1_024
-"""Uses that are noted at most; then those before are forgotten."""
 
 
 class LessonStore:
@@ -58,6 +48,7 @@ class LessonStore:
         only.
     cap : int
         Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
+        A lesson is used when it is recorded and when it has helped.
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
@@ -105,8 +96,6 @@ class LessonStore:
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
         self._searching: Searching | None = None
-        self._touched: deque[int] = deque(maxlen=MAX_TOUCHED)
-        """Lessons that were used; no lock, as one that a fork copies may be held by a thread that is not there."""
         self.closed = False
         try:
             if cache is not None:
@@ -180,7 +169,6 @@ class LessonStore:
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
         ids = []
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             for new, vector in made:
                 id = (table.merge if merge else table.add)(transaction, new, self.cap)
                 ids.append(id)
@@ -190,9 +178,7 @@ class LessonStore:
                     table.add_vector(transaction, id, vector)
         return ids
 
-    def query(
-        self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None, use: bool = True
-    ) -> list[Lesson]:
+    def query(self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None) -> list[Lesson]:
         """Return lessons whose error is like this one, the best first; nothing if none is.
 
         An equal signature is looked up without embedding anything. Otherwise the nearest lessons by meaning are
@@ -208,8 +194,6 @@ class LessonStore:
             At most so many, 1 or more.
         least : float, optional
             Similarity in [0, 1] below which a lesson is left out; default: 0.35 for an error, 0.1 for a description.
-        use : bool
-            Whether the best one counts as used now: what was not used for longest leaves first at the cap.
 
         Raises
         ------
@@ -236,8 +220,6 @@ class LessonStore:
             found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
         if not found:
             found = rank(asked, question, tool, all_hits(self.store, searching, asked, names, state), k, least)
-        if check_flag("use", use):
-            self._touch([lesson.id for lesson in found[:1]])
         return found
 
     def outcome(self, lesson_id: int, *, helped: bool, origin: str | None = None) -> None:
@@ -254,7 +236,6 @@ class LessonStore:
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             if not table.add_outcome(transaction, lesson_id, helped=helped, ts=time.time(), origin=origin):
                 raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")
 
@@ -291,14 +272,13 @@ class LessonStore:
         self._usable()
         most = None if keep is None else check_count("keep", keep)
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
 
     def rebuild(self) -> int:
         """Bring all lessons to the normal form and the model of now, and make the index again.
 
         What another version of this package has kept is derived anew from its error, and merged where two become one.
-        Every lesson is embedded whose vector is missing, of another model, of another text or damaged.
+        Every lesson is embedded whose vector is missing, of another model or of another text.
 
         Returns
         -------
@@ -332,19 +312,10 @@ class LessonStore:
         )
 
     def close(self) -> None:
-        """Write what was used, and close the file if it was opened here; again does nothing."""
-        if self.closed:
-            return
+        """Close the file if it was opened here; again does nothing."""
+        if not self.closed and self._owns:
+            self.store.close()
         self.closed = True
-        try:
-            if self._touched:
-                with self.store.transaction() as transaction:
-                    self._flush(transaction)
-        except StoreError as error:  # what was looked up last is no reason to fail
-            LOG.warning("coherence: the last uses of lessons were not kept: %s", error)
-        finally:
-            if self._owns:
-                self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -358,15 +329,3 @@ class LessonStore:
         if self.closed:
             raise LessonError(f"{self.store.path}: this LessonStore is closed")
         return self._searching
-
-    def _touch(self, ids: Sequence[int]) -> None:
-        """Note what was used; it is written with the next lesson, or once it is much."""
-        self._touched.extend(ids)
-        if ids and len(self._touched) % TOUCHED == 0:
-            # Whoever asks neither waits nor fails because of it; it is tried again.
-            with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
-                self._flush(transaction)
-
-    def _flush(self, transaction: Transaction) -> None:
-        ids = [self._touched.popleft() for _ in range(len(self._touched))]
-        table.touch(transaction, [*reversed(dict.fromkeys(reversed(ids)))])  # each once, the one used last at the end

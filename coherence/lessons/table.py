@@ -238,12 +238,6 @@ def tick(transaction: Transaction) -> int:
     return int(transaction.execute("UPDATE lesson_state SET clock = clock + 1 RETURNING clock")[0][0])
 
 
-def touch(transaction: Transaction, ids: Sequence[int]) -> None:
-    """Note that lessons were used, the last one last."""
-    for id in ids:
-        transaction.execute("UPDATE lessons SET used = ? WHERE id = ?", (tick(transaction), id))
-
-
 def make_room(transaction: Transaction, cap: int) -> int:
     """Remove what was not used for longest, if the cap is reached: a hundredth of it at once. Return how many."""
     count = int(transaction.execute("SELECT count FROM lesson_state")[0][0])
@@ -304,11 +298,12 @@ def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, o
     if not _changes(transaction):
         return True
     transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MAX_OUTCOMES})
-    column = "helped" if helped else "failed"
-    transaction.execute(f"UPDATE lessons SET {column} = {column} + 1 WHERE id = ?", (id,))  # noqa: S608 - a constant
+    transaction.execute(
+        "UPDATE lessons SET helped = helped + :helped, failed = failed + 1 - :helped, "
+        "used = iif(:helped, :used, used) WHERE id = :id",
+        {"helped": int(helped), "used": tick(transaction), "id": id},
+    )
     _judge(transaction, id)
-    if helped:
-        touch(transaction, [id])
     return True
 
 

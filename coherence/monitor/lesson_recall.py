@@ -42,7 +42,7 @@ class LessonRecall:
     name : tuple of str
         Agent and session, for the provenance of lessons.
     learns : bool
-        Whether lessons are kept; tests only look, which does not even count as a use.
+        Whether lessons are kept; tests only look.
     """
 
     def __init__(self, lessons: LessonStore, name: tuple[str, str], *, learns: bool) -> None:
@@ -63,7 +63,7 @@ class LessonRecall:
         for action in actions:
             try:
                 text = _text(pipeline, action)
-                known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST, use=self.learns)
+                known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
                 break
