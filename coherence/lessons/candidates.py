@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.identifiers import ErrorNames, Told, shared_names, told_names
+from coherence.lessons.names import ErrorNames, Told, digest, keys_of, number, shared_names, told_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
 from coherence.lessons.search import Searching
-from coherence.lessons.slots import digest, keys_of, number
 from coherence.lessons.table import AMONG, LessonState, json_ids, read_lessons
 from coherence.store.store import Store
 

@@ -7,8 +7,8 @@ from posixpath import basename
 
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.commands import DOCUMENT
-from coherence.lessons.episodes import FixStep, Made, Solved, Trouble
 from coherence.lessons.steps import MAX_STEP
+from coherence.lessons.troubles import FixStep, Made, Solved, Trouble
 
 MAX_STEPS = 5
 """Changes that are kept since an error: the last ones."""

@@ -9,7 +9,7 @@ from coherence.core.protocols import Embedder
 from coherence.core.redact import redact
 from coherence.core.validation import check_count, check_number, check_text, clean, shown
 from coherence.lessons.clean import HEAD, MAX_LESSON, TAIL
-from coherence.lessons.identifiers import anchor_of, kept_names
+from coherence.lessons.names import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
 from coherence.lessons.table import New

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coherence.lessons import normal, table
-from coherence.lessons.identifiers import kept_names
+from coherence.lessons.names import kept_names
 from coherence.lessons.records import Known
 from coherence.lessons.table import New
 from coherence.store.store import Store

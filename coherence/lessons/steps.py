@@ -13,9 +13,9 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import DISPLAY, THINKS, command_of, name_words, trace_call
 from coherence.lessons.commands import read_line, wrote
-from coherence.lessons.episodes import Made
 from coherence.lessons.programs import CHANGES, LOOKS, TRIES
 from coherence.lessons.shell import MAX_DOCUMENT
+from coherence.lessons.troubles import Made
 
 PLANS = THINKS | {"todo", "todos"}
 """Words in the names of tools that change nothing but what the agent means to do."""

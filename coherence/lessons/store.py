@@ -13,8 +13,8 @@ from coherence.core.validation import check_count, check_flag, check_number, che
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
-from coherence.lessons.identifiers import asked_names
 from coherence.lessons.intake import make_new, own_cache, safe_ends
+from coherence.lessons.names import asked_names
 from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin

@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from coherence.lessons import normal
-from coherence.lessons.identifiers import indexed_names
+from coherence.lessons.names import digest, indexed_names, keys_of, number
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Known, Lesson, Origin
-from coherence.lessons.slots import digest, keys_of, number
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -55,7 +54,7 @@ class New(msgspec.Struct, frozen=True):
     tool: str
     shape: ErrorShape
     names: bytes
-    """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
+    """As :func:`~coherence.lessons.names.kept_names` gives them."""
     ts: float
     """Time of its first record, Unix seconds."""
     origin: Origin | None = None

@@ -10,9 +10,9 @@ from threading import Lock
 from coherence.core.errors import CoherenceError
 from coherence.core.events import Recalled
 from coherence.core.validation import to_json
-from coherence.lessons.episodes import Solved
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.store import LessonStore
+from coherence.lessons.troubles import Solved
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.danger.classify import classify
 from coherence.policy.known_errors import LEAST, LessonOutcome

@@ -28,8 +28,8 @@ from coherence.lessons import (
     ranking,
 )
 from coherence.lessons.candidates import all_hits, equal_hits
-from coherence.lessons.identifiers import asked_names
 from coherence.lessons.intake import make_new, safe_ends
+from coherence.lessons.names import asked_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Hit
 

@@ -6,8 +6,7 @@ import pytest
 
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_words import TELLING
-from coherence.lessons.headlines import find_headline
-from coherence.lessons.line_scores import MAX_SCORED, weighed
+from coherence.lessons.headlines import MAX_SCORED, find_headline, weighed
 from coherence.lessons.normal import normalise
 
 NOISE = "".join(f"[{number}/900] Building CXX object src/module_{number}.cc.o\n" for number in range(900))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.lessons.identifiers import (
+from coherence.lessons.names import (
     LITTLE,
     MAX_KEPT_NAMES,
     Shared,

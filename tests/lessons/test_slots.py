@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coherence.lessons.names import digest, keys_of, number, refill
 from coherence.lessons.normal import ErrorShape, Slot
-from coherence.lessons.slots import digest, keys_of, number, refill
 
 
 def shape(*slots: tuple[str, str], signature: bytes = b"8 bytes.", prose: bool = False, text: str = "") -> ErrorShape:
