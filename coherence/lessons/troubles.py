@@ -39,8 +39,7 @@ MAX_RAW = 2_000
 class Made(msgspec.Struct):
     """A call, reduced to what an error may need of it."""
 
-    id: str
-    tool: str
+    tool: str = ""
     intent: str = ""
     """Its purpose; empty: nothing that an error could teach."""
     doing: bytes = b""
@@ -135,9 +134,9 @@ class WaitingCall(msgspec.Struct):
     def reduce(self) -> Made:
         """Return the call, reduced to what an error may need of it."""
         if self.made is None:
-            from coherence.lessons.steps import made_by
+            from coherence.lessons.fixes import made_by
 
-            return made_by(self.id, self.tool, self.arguments)
+            return made_by(self.tool, self.arguments)
         return self.made
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.lessons.commands import read_line
-from coherence.lessons.shell import parse_line
+from coherence.lessons.shell import parse_line, read_line
 
 SAME = [
     ("pytest tests/a.py::test_x", "pytest tests/a.py::test_y -vv"),
@@ -78,7 +77,7 @@ def test_read_line_what_cannot_be_retried_is_for_nothing(line: str) -> None:
     ],
 )
 def test_read_line_what_may_have_changed_something(line: str, made: tuple[str, ...]) -> None:
-    assert read_line(line).made == made
+    assert read_line(line).steps == made
 
 
 @pytest.mark.parametrize(
@@ -104,12 +103,12 @@ def test_read_line_what_may_have_changed_something(line: str, made: tuple[str, .
     ],
 )
 def test_read_line_what_changes_nothing(line: str) -> None:
-    assert read_line(line).made == ()
+    assert read_line(line).steps == ()
 
 
 def test_read_line_display_is_no_difference_and_everything_else_is() -> None:
     plain = read_line("pytest tests/a.py").doing
-    assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short 2>&1 | tail -9").doing != ""
+    assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short 2>&1 | tail -9").doing != b""
     assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short").doing == plain
     assert read_line("PYTHONPATH=. pytest tests/a.py").doing != plain
     assert read_line("python -m pytest tests/a.py").doing != plain
@@ -141,11 +140,11 @@ def test_learn_commands_quotes_and_documents_hold_together() -> None:
 @given(st.text(alphabet="ab '\"`$()<>|&;\n\\#=-0\0\ud800E", max_size=200))
 def test_read_line_any_line_is_read(line: str) -> None:
     found = read_line(line)
-    assert len(found.intent) <= 160
-    assert all(len(part) <= 240 for part in (*found.made, *found.changed, found.text))
+    assert len(found.intent) <= 167
+    assert all(len(part) <= 240 for part in (*found.steps, *found.prior, found.text))
 
 
 @pytest.mark.parametrize("piece", ["'", '"', "$(", "`", "<<E\n", "a ", "a;", "|", "\\", "( ", "x=1 ", "sudo ", "\n<<A"])
 def test_read_line_a_long_line_costs_little(piece: str) -> None:
     found = read_line(piece * 100_000)
-    assert len(found.intent) <= 160
+    assert len(found.intent) <= 167

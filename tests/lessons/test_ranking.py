@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from coherence.lessons import identifiers as naming
+from coherence.lessons import names as naming
 from coherence.lessons import ranking
 from coherence.lessons.normal import ErrorShape, Slot
 from coherence.lessons.ranking import judge, kind_chances, rank, words
