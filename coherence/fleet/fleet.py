@@ -15,8 +15,7 @@ from coherence.core.events import FleetContext, Received, Spent
 from coherence.core.protocols import Embedder
 from coherence.core.validation import check_flag, check_number
 from coherence.fleet.status import AgentStatus, status_of
-from coherence.fleet.trust import Effective, TrustGraph, TrustState
-from coherence.fleet.trust_graph import read_name
+from coherence.fleet.trust import Effective, TrustGraph, TrustState, read_name
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.monitor import Durability, Monitor
@@ -195,9 +194,6 @@ class Fleet:
         source, target = read_name("source", source), read_name("target", target)
         check_number("trust_weight", trust_weight, least=0.0, most=1.0)
         with self._lock:
-            for field, name in (("source", source), ("target", target)):
-                if name not in self._agents:
-                    raise ValueError(f"{field} {name!r} is not an agent of this fleet: make it with agent() first")
             if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
                 self.trust.add_edge(source, target, trust_weight, fixed=fixed)
             self._kept_edges.discard((source, target))
@@ -356,15 +352,11 @@ class _Neighbours:
             for other, monitor in list(fleet._agents.items()):
                 if other != self._name:
                     spent = together(spent, monitor.spent if fold else monitor.known_spent)
-        try:
-            upstream = fleet.trust.upstream(self._name)
-        except ValueError:  # this agent was removed from the fleet
-            return FleetContext(spent)
-        own = self._pressures(upstream.names, fold=fold)
-        if not own:
-            return FleetContext(spent)
-        reached = upstream.receive(own)
-        return FleetContext(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
+        with suppress(ValueError, KeyError):  # an agent was removed at this moment
+            own = self._pressures(fleet.trust.upstream(self._name), fold=fold)
+            if own and (reached := fleet.trust.propagate(own)[self._name]).value > 0.0:
+                return FleetContext(spent, Received(reached.value, _short(reached.path)))
+        return FleetContext(spent)
 
     def learn(self, *, success: bool) -> None:
         """Learn trust from how a task of this agent ended."""

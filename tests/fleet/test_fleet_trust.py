@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from coherence.core.decisions import Decision, Finding, Mode
 from coherence.core.events import Received, Ticked
 from coherence.fleet.fleet import Fleet
-from coherence.fleet.trust import Edge
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
@@ -72,20 +70,6 @@ def test_pressures_a_struggling_agent_is_felt_by_its_parent_and_on_from_there_in
         }
 
 
-def test_pressures_the_order_of_edges_does_not_matter_to_any_pressure() -> None:
-    ends = [("a", "b", 0.9), ("b", "c", 0.8), ("c", "d", 0.7), ("d", "b", 0.95), ("a", "d", 0.6), ("c", "a", 0.5)]
-    found = []
-    for order in (ends, ends[::-1], ends[3:] + ends[:3]):
-        with fleet(*"abcd") as agents:
-            for source, target, weight in order:
-                agents.add_edge(source, target, weight)
-            fail(agents.agent("a"))
-            found.append(agents.pressures())
-    assert found[0] == found[1] == found[2]
-    # 0.71 x 0.9, x 0.8, x 0.7 is less than 0.71 x 0.6
-    assert [effective.value for effective in found[0].values()] == pytest.approx([0.71, 0.639, 0.5112, 0.426])
-
-
 def test_the_parents_mode_and_decision_follow_at_once_without_an_event_of_its_own() -> None:
     with fleet(*NAMES) as agents:
         sub, planner, orchestrator = chain(agents)
@@ -132,15 +116,15 @@ def test_add_edge_nothing_echoes_when_the_struggling_agent_has_recovered() -> No
         assert (b.decide().kind, b.mode, a.pressure) == ("continue", Mode.OBSERVE, calm)
 
 
-def test_pressures_full_trust_in_a_ring_is_damped_and_elsewhere_it_is_not() -> None:
+def test_pressures_full_trust_in_a_ring_passes_everything_on_and_feeds_nobody() -> None:
     with fleet("a", "b", "c", "d") as agents:
         for source, target in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
             agents.add_edge(source, target, 1.0)
         fail(agents.agent("a"))
-        values = {name: found.value for name, found in agents.pressures().items()}
-        # 0.9 for each edge of the ring, 1 for the one that leads out of it
-        assert values == pytest.approx({"a": 0.71, "b": 0.639, "c": 0.5751, "d": 0.5751})
-        assert [m.pressure for m in agents] == list(values.values())
+        assert [found.value for found in agents.pressures().values()] == [0.71] * 4
+        assert agents.pressures()["a"].path == ("a",)
+        recover(agents.agent("a"))
+        assert max(m.pressure for m in agents) < 0.1
 
 
 def test_set_trust_a_weight_of_0_lets_nothing_through_and_one_of_1_everything() -> None:
@@ -153,16 +137,6 @@ def test_set_trust_a_weight_of_0_lets_nothing_through_and_one_of_1_everything() 
         agents.set_trust("a", "b", 0.5)
         assert agents.agent("b").pressure == 0.355
         assert agents.agent("b").decide().kind == "guide"
-
-
-def test_the_own_pressure_counts_where_it_is_more() -> None:
-    with fleet("sub", "planner") as agents:
-        agents.add_edge("sub", "planner", 0.9)
-        fail(agents.agent("sub"))
-        fail(agents.agent("planner"))
-        assert agents.pressures()["planner"].path == ("planner",)
-        assert agents.agent("planner").pressure == 0.71
-        assert agents.agent("planner").decide().findings[0].rule != "received_pressure"
 
 
 def test_add_edge_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
@@ -234,18 +208,6 @@ def test_a_removed_agent_leaves_no_edge_and_no_pressure() -> None:
         assert agents.trust.edges() == () and agents.agent("planner").pressure == 0.0
         with pytest.raises(ValueError, match="'nobody' is not an agent of this fleet"):
             agents.remove_agent("nobody")
-
-
-@pytest.mark.parametrize("weight", [-0.1, 1.0000001, math.nan, math.inf, True, "0.5", None])
-def test_a_weight_that_is_no_number_from_0_to_1_is_refused(weight: Any) -> None:
-    with fleet("a", "b") as agents:
-        with pytest.raises((TypeError, ValueError), match="trust_weight must"):
-            agents.add_edge("a", "b", weight)
-        assert agents.trust.edges() == ()
-        agents.add_edge("a", "b", 0.3)
-        with pytest.raises((TypeError, ValueError), match="trust_weight must"):
-            agents.set_trust("a", "b", weight)
-        assert agents.trust.edges() == (Edge("a", "b", 0.3),)
 
 
 def test_agents_and_edges_that_are_not_there_are_refused_by_name() -> None:
@@ -371,17 +333,3 @@ def test_a_fleet_that_is_switched_off_feels_and_learns_nothing(monkeypatch: pyte
         assert [status.pressure for status in agents.status()] == [0.0, 0.0]
         agents.flush()
         assert store.trust() is None and weight(agents) == 0.9
-
-
-def test_edge_an_agent_with_bad_arguments_is_felt_like_any_other() -> None:
-    with fleet() as agents:
-        sub, planner = agents.agent("sub"), agents.agent("planner")
-        agents.add_edge("sub", "planner", 0.9)
-        sub.tool_result(5, error="yes")  # type: ignore[arg-type]
-        fail(sub)
-        assert planner.decide().kind == "warn"
-        planner.outcome(success="no")  # type: ignore[arg-type]
-        assert weight(agents) == 0.9
-        planner.close()
-        planner.outcome(success=False)
-        assert weight(agents) == 0.9 and planner.pressure == 0.71 * 0.9
