@@ -179,17 +179,6 @@ def test_read_entries_refuses_an_array_that_was_cut_off_or_is_too_long(monkeypat
     assert (line, why) == (2, "longer than 300 bytes; nothing after it was read")
 
 
-def test_read_entries_reads_one_object_over_several_lines() -> None:
-    (found,) = read_entries(io.BytesIO(("\ufeff\n" + json.dumps(lesson(), indent=2)).encode()))
-    assert isinstance(found, New) and found.tool == "Bash"
-
-
-def test_import_report_only_so_many_refusals_are_kept(tmp_path: Path) -> None:
-    with opened(tmp_path / "a.db") as store:
-        report = load_bytes(store, b"?\n" * 500)
-    assert report.refused == 500 and len(report.refusals) == exchange.MAX_REFUSALS
-
-
 def test_many_lessons_go_in_pieces(tmp_path: Path) -> None:
     seen: list[int] = []
     lines = "\n".join(json.dumps(lesson(f"No module named 'module{n}'")) for n in range(600)).encode()

@@ -93,14 +93,6 @@ def test_reindex_what_was_recorded_meanwhile_is_merged_too(path: Path) -> None:
     check_file(path)
 
 
-def test_reindex_without_an_embedder_they_are_renewed_all_the_same(path: Path) -> None:
-    fill(path, 2)
-    with open_store(path, embedder=False, rebuild=True) as store:
-        assert store.stats().lessons == 2
-    with open_store(path, rebuild=True):
-        kept(path, 2)
-
-
 HEAD = """
 import sys
 sys.path.insert(0, sys.argv[2])

@@ -26,16 +26,6 @@ def test_lessons_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap:
         assert [lesson.id for lesson in store.lessons()] == ids[::-1][:left]  # 250: two leave at once
 
 
-def test_store_cap_a_smaller_cap_makes_room_at_the_next_lesson(path: Path) -> None:
-    with open_store(path) as store:
-        ids = [learn(store, f"mod{number}") for number in range(20)]
-    with open_store(path, cap=5) as store:
-        assert near(store) == set(ids)
-        last = learn(store, "last")
-        assert near(store) == {*ids[-4:], last}
-    assert check_file(path) == 5
-
-
 def test_store_cap_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_path: Path) -> None:
     from coherence.lessons.intake import make_new
 
@@ -62,19 +52,6 @@ def test_follow_an_index_most_of_whose_lessons_were_removed_is_made_anew(
         searching = store._searching
         assert searching is not None and searching.index is not None
         assert len(searching.index) <= 4 + 5
-
-
-def test_store_cap_imported_records_retire_a_lesson(tmp_path: Path) -> None:
-    from msgspec.structs import replace
-
-    from coherence.lessons.intake import make_new
-
-    new = make_new(pattern="p", error_text=missing("y"), fix_text="do", tool="", origin=None, ts=1.0)
-    with open_store(tmp_path / "lessons.db") as store:
-        (id,) = store.add([replace(new, failed=4)])
-        assert found(store, missing("y"), least=0.0) == []
-        store.add([replace(new, helped=3)])
-        assert found(store, missing("y"), least=0.0) == [id]
 
 
 class Cap(RuleBasedStateMachine):

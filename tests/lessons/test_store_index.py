@@ -243,21 +243,6 @@ def test_store_index_one_name_with_another_length_is_another_model(path: Path) -
         assert near(store) == ids
 
 
-def test_store_index_what_is_known_is_not_embedded_again(path: Path) -> None:
-    fill(path, 3)
-    embedder = Counting()
-    with open_store(path, embedder=embedder) as store:
-        learn(store, "mod1")
-        found(store, missing("mod1"), tool="Bash")
-        assert embedder.asked == 0
-        learn(store, "new")
-        assert embedder.asked == 1
-    embedder.asked = 0
-    with open_store(path, embedder=embedder, rebuild=True) as store:
-        assert near(store) == {1, 2, 3, 4}
-        assert embedder.asked == 1  # the question
-
-
 @pytest.mark.parametrize("vector", [np.full(64, np.nan, np.float16).tobytes(), bytes(128), b"x"])
 def test_query_a_damaged_vector_hides_no_other_lesson(path: Path, vector: bytes) -> None:
     fill(path, 4)
