@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.names import ErrorNames, Told, digest, keys_of, number, shared_names, told_names
+from coherence.lessons.names import ErrorNames, digest, keys_of, number, shared_names, told_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
 from coherence.lessons.search import Searching
@@ -52,15 +51,6 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
 
 
 LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
-
-
-class Listed(NamedTuple):
-    """The fields of a lesson that decide whether it is a candidate."""
-
-    signature: int
-    kind: Hashable
-    """Equal for lessons of one kind."""
-    told: Told
 
 
 def equal_hits(store: Store, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
@@ -133,17 +123,19 @@ def _hits(
 ) -> list[Hit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
-    listed = _listed(store, ids)
+    found = {row[0]: row for row in store.fetch(LISTED, (json_ids(ids),))}
+    listed = [found[id] for id in ids if id in found]
     signature = None if asked.prose else number(asked.signature)
+    equal = {id: theirs == signature for id, theirs, _, _ in listed}
     shared = shared_names(
         names,
-        [each.told for each in listed.values()],
-        [each.kind for each in listed.values()],
-        [each.signature == signature for each in listed.values()],
+        [told_names(kept) for _, _, kept, _ in listed],
+        [pattern.casefold() or theirs for _, theirs, _, pattern in listed],
+        list(equal.values()),
     )
     ranked = [
-        (-(cosines.get(id, UNKNOWN) + 0.5 * both[0] + 0.3 * (each[0] == signature)), id, both)
-        for (id, each), both in zip(listed.items(), shared, strict=True)
+        (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * equal[id]), id, both)
+        for id, both in zip(equal, shared, strict=True)
     ]
     ranked.sort()
     chosen = {id: both for _, id, both in ranked[:MAX_COMPARED]}
@@ -152,27 +144,10 @@ def _hits(
         cosines.update(_cosines(store, vector, others) if others else {})
     known = read_lessons(store, list(chosen))
     return [
-        Hit(
-            known[id],
-            equal=listed[id].signature == signature,
-            named=both.named,
-            slotted=both.slotted,
-            met=both.met,
-            lacking=both.lacking,
-            cosine=cosines.get(id),
-        )
+        Hit(known[id], equal=equal[id], cosine=cosines.get(id), **both._asdict())
         for id, both in chosen.items()
         if id in known
     ]
-
-
-def _listed(store: Store, ids: Sequence[int]) -> dict[int, Listed]:
-    """Return what decides about these lessons, of those that are there and not retired, in the order of their ids."""
-    found = {
-        id: Listed(signature, pattern.casefold() or signature, told_names(names))
-        for id, signature, names, pattern in store.fetch(LISTED, (json_ids(ids),))
-    }
-    return {id: found[id] for id in ids if id in found}
 
 
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:
