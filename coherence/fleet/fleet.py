@@ -44,7 +44,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     decision: DecisionKind
     """Of the newest measurement, or what comes from other agents now, if that is more severe."""
     cause: str
-    """Why, if there is anything to say."""
+    """The reason, if there is anything to say."""
     coherence_index: float | None
     """``None`` if nothing was measured."""
     band: Band | None

@@ -173,7 +173,7 @@ class LessonIndex:
         with FileLock(folder / "lock", timeout=PATIENCE_S):
             there = LessonIndex(self.owner, self.dimensions)
             there._take_up(folder)
-            if there.newest < self.newest or len(there) > len(alive):
+            if there.newest < self.newest or (there.newest == self.newest and len(there) > len(alive)):
                 self._write(folder, alive)
             self._take_up(folder)
 

@@ -88,7 +88,7 @@ class ErrorNames(NamedTuple):
     weights: dict[int, float]
     """Checksum -> what a name weighs by where it stands."""
     marked: bool
-    """Whether anything but the headline looks like a name."""
+    """True if anything but the headline looks like a name."""
 
 
 class Shared(NamedTuple):

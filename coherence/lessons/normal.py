@@ -58,7 +58,7 @@ class ErrorShape(msgspec.Struct, frozen=True):
     signature: bytes
     """Digest (8 bytes) of exception and template, without case."""
     prose: bool
-    """Whether these are a human's words about an error, and no error text."""
+    """True for a human's words about an error, False for an error text."""
     weak: bool
     """True if the headline says nearly nothing, so that an equal signature proves little."""
     words: tuple[str, ...] = ()

@@ -57,9 +57,9 @@ class Made(msgspec.Struct):
     kind: str = ""
     """shell, file or tool."""
     quiet: bool = False
-    """Whether a shell line also fails to say that nothing was found."""
+    """True if a shell line also fails to say that nothing was found."""
     hidden: bool = False
-    """Whether a shell line can succeed although its command failed."""
+    """True if a shell line can succeed although its command failed."""
 
 
 class FixStep(msgspec.Struct):
@@ -94,7 +94,7 @@ class Trouble(msgspec.Struct):
     where: str = ""
     """The folder in which it was made, if the call named it."""
     count: int = 1
-    """How often it came."""
+    """Times that it came."""
     steps: list[FixStep] = []
     """Changes since, the last five."""
     results: int = 0

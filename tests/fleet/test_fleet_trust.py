@@ -127,18 +127,6 @@ def test_pressures_full_trust_in_a_ring_passes_everything_on_and_feeds_nobody() 
         assert max(m.pressure for m in agents) < 0.1
 
 
-def test_set_trust_a_weight_of_0_lets_nothing_through_and_one_of_1_everything() -> None:
-    with fleet("a", "b", "c") as agents:
-        agents.add_edge("a", "b", 0.0)
-        agents.add_edge("a", "c", 1.0)
-        fail(agents.agent("a"))
-        assert (agents.agent("b").pressure, agents.agent("c").pressure) == (0.0, 0.71)
-        assert received(agents.agent("b").decide()) is None
-        agents.set_trust("a", "b", 0.5)
-        assert agents.agent("b").pressure == 0.355
-        assert agents.agent("b").decide().kind == "guide"
-
-
 def test_add_edge_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
     with fleet("sub", "planner", config={**CONFIG, "tick": "step"}) as agents:
         agents.add_edge("sub", "planner", 0.9)
@@ -165,17 +153,6 @@ def test_add_edge_an_interval_tick_notices_without_an_event_or_a_question() -> N
             noticed.wait(0.01)
         assert planner.result is not None and planner.result.decision.kind == "warn"
         assert not [record for record in planner.events() if type(record.event) is not Ticked]
-
-
-def test_remove_edge_a_decision_stands_while_nothing_changes_around() -> None:
-    with fleet("sub", "planner") as agents:
-        agents.add_edge("sub", "planner", 0.9)
-        planner = agents.agent("planner")
-        fail(agents.agent("sub"))
-        first = planner.decide()
-        assert planner.decide() is first
-        agents.remove_edge("sub", "planner")
-        assert planner.decide().kind == "continue"
 
 
 def test_status_shows_the_effective_pressure_and_its_mode() -> None:
@@ -279,27 +256,6 @@ def test_a_failure_under_pressure_raises_trust_and_a_success_lowers_it() -> None
         planner.outcome(score=0.4)  # below 0.5: a failure
         assert weight(agents) == pytest.approx(learned + 0.1 * 0.71 * (0.95 - learned))
         assert weight(agents, "calm") == weight(agents, "far", "sub") == weight(agents, "planner", "far") == 0.4
-
-
-def test_trust_stays_within_bounds_whatever_it_learns_and_fixed_trust_stays() -> None:
-    with fleet("sub", "fixed", "planner") as agents:
-        agents.add_edge("sub", "planner", 0.4)
-        agents.add_edge("fixed", "planner", 0.6, fixed=True)
-        fail(agents.agent("sub"))
-        fail(agents.agent("fixed"))
-        for _ in range(200):
-            agents.agent("planner").outcome(success=False)
-        assert 0.949 < weight(agents) <= 0.95
-        for _ in range(200):
-            agents.agent("planner").outcome(success=True)
-        assert 0.05 <= weight(agents) < 0.051
-        assert weight(agents, "fixed") == 0.6
-        agents.set_trust("sub", "planner", 0.2)
-        agents.agent("planner").outcome(success=False)
-        assert weight(agents) == 0.2
-        agents.set_trust("sub", "planner", 0.2, fixed=False)
-        agents.agent("planner").outcome(success=False)
-        assert weight(agents) == pytest.approx(0.2 + 0.1 * 0.71 * 0.75)
 
 
 @pytest.mark.slow
