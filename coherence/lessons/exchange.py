@@ -76,30 +76,29 @@ def _read_whole(number: int, data: bytes) -> Iterator[New | RefusedEntry]:
         yield RefusedEntry(number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead")
         return
     try:
-        value = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        yield RefusedEntry(number, _no_json(error))
+        value = _decoded(data)
+    except ValueError as error:
+        yield RefusedEntry(number, str(error))
         return
     for place, each in enumerate(value if isinstance(value, list) else [value], 1):
         yield _read(place, each)
 
 
-def _no_json(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "not UTF-8 text"
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    return f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
+def _decoded(data: bytes) -> object:
+    try:
+        return json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}") from None
 
 
 def _read(number: int, given: object) -> New | RefusedEntry:
     """Read a lesson, a line or a JSON value."""
     try:
-        value = json.loads(given.decode("utf-8")) if isinstance(given, bytes) else given
-    except (ValueError, RecursionError) as error:
-        return RefusedEntry(number, _no_json(error))
-    try:
-        return _entry(value)
+        return _entry(_decoded(given) if isinstance(given, bytes) else given)
     except (TypeError, ValueError) as error:
         return RefusedEntry(number, str(error))
 
