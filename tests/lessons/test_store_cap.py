@@ -141,4 +141,4 @@ class Cap(RuleBasedStateMachine):
 
 
 TestCap = Cap.TestCase
-TestCap.settings = examples(25, stateful_step_count=25, deadline=None)
+TestCap.settings = examples(12, stateful_step_count=20, deadline=None)
