@@ -107,7 +107,7 @@ class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
     vectors: int
     """Lessons that can be found by meaning."""
     tier: str
-    """``flat`` or ``binary``; ``none`` without an embedder."""
+    """``flat``, ``binary`` or ``remote``; ``none`` without an embedder."""
     index_memory_bytes: int
     index_disk_bytes: int
     by_meaning: bool

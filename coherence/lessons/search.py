@@ -13,6 +13,7 @@ import numpy as np
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index import LessonIndex
+from coherence.lessons.qdrant import QdrantIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
@@ -54,23 +55,26 @@ class Searching:
         The tables.
     cache : EmbeddingCache
         The embedder; it must have a fingerprint.
+    own : QdrantIndex, optional
+        An index on a server; default: one in this process, and in a file beside the database.
     timeout_s : float
         Seconds that embedding one text may take.
     """
 
-    def __init__(self, store: Store, cache: EmbeddingCache, timeout_s: float) -> None:
+    def __init__(self, store: Store, cache: EmbeddingCache, own: QdrantIndex | None, timeout_s: float) -> None:
         self.store = store
         self.cache = cache
         self.timeout_s = timeout_s
         self.path = Path(f"{store.path}.lessons")
+        self._own = own
         self._begin()
         _ALL.add(self)
 
     def _begin(self) -> None:
         """Begin, or begin anew in the child of a fork, where a lock may be held by a thread that is not there."""
         self.lock = RLock()
-        self.index: LessonIndex | None = None
-        """``None`` = it has not been looked for on the disk."""
+        self.index: LessonIndex | QdrantIndex | None = None
+        """``None`` = it has not been looked for on the disk or the server."""
         self._breaker = Breaker()
         self._save_at = SAVE_EVERY
         self._warned = False
@@ -174,21 +178,28 @@ class Searching:
                 self.index = None
                 return 0
             if index is None or not self._fits(index, state):
-                index = LessonIndex.load(self.path, self._owner(state), self.dimensions)
-                state = read_state(self.store)  # a file holds nothing that the tables did not hold before
+                index = self._load(self._owner(state))
+                state = read_state(self.store)  # no file or server holds what the tables did not hold before
                 if not self._fits(index, state):
-                    index = LessonIndex(self._owner(state), self.dimensions)
+                    index = self._empty(self._owner(state))
             self.index = index
             self._add_new(index)
             index.newest = max(index.newest, state.newest)  # the newest ones may have been removed
-            if index.fresh >= max(self._save_at, state.count // 100):
+            if isinstance(index, LessonIndex) and index.fresh >= max(self._save_at, state.count // 100):
                 self._save(index)
             return state.count
 
     def _owner(self, state: LessonState) -> str:
         return f"{self.fingerprint} {state.token}"
 
-    def _fits(self, index: LessonIndex, state: LessonState) -> bool:
+    def _load(self, owner: str) -> LessonIndex | QdrantIndex:
+        own = self._own
+        return LessonIndex.load(self.path, owner, self.dimensions) if own is None else own.load(owner)
+
+    def _empty(self, owner: str) -> LessonIndex | QdrantIndex:
+        return LessonIndex(owner, self.dimensions) if self._own is None else self._own.clear(owner)
+
+    def _fits(self, index: LessonIndex | QdrantIndex, state: LessonState) -> bool:
         """Tell whether an index is of these tables, is not ahead of them, and holds few lessons that were removed."""
         removed = len(index) - state.count
         return (
@@ -197,7 +208,7 @@ class Searching:
             and removed <= max(MAX_REMOVED, state.count // 10)
         )
 
-    def _add_new(self, index: LessonIndex) -> None:
+    def _add_new(self, index: LessonIndex | QdrantIndex) -> None:
         """Add all vectors behind the newest one of the index."""
         while True:
             rows = self.store.fetch(
@@ -220,7 +231,7 @@ class Searching:
             self._save_at = index.fresh + SAVE_EVERY  # tried again when more is new
             LOG.warning("coherence: the index of lessons was not saved: %s", error)
 
-    def followed(self) -> LessonIndex | None:
+    def followed(self) -> LessonIndex | QdrantIndex | None:
         """Return the index, brought up to date; ``None`` if the vectors are of another model now."""
         with self.lock:
             self.follow()

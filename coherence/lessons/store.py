@@ -16,6 +16,7 @@ from coherence.lessons.errors import LessonError
 from coherence.lessons.intake import make_new, own_cache, safe_ends
 from coherence.lessons.names import asked_names
 from coherence.lessons.normal import normalise
+from coherence.lessons.qdrant import QdrantIndex
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
 from coherence.lessons.reindex import any_outdated, renew
@@ -49,6 +50,8 @@ class LessonStore:
     cap : int
         Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
         A lesson is used when it is recorded and when it has helped.
+    index : QdrantIndex, optional
+        An index on a server, for a fleet; default: one in this process, and in a file beside the store.
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
@@ -83,6 +86,7 @@ class LessonStore:
         *,
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         cap: int = CAP,
+        index: QdrantIndex | None = None,
         timeout_s: float = 2.0,
         rebuild: bool = False,
     ) -> None:
@@ -92,6 +96,8 @@ class LessonStore:
         timeout_s = check_number("timeout_s", timeout_s, least=0.0)
         check_flag("rebuild", rebuild)
         cache = own_cache(embedder)
+        if index is not None and cache is not None and index.dimensions != cache.embedder.dimensions:
+            raise ValueError(f"index must have {cache.embedder.dimensions} dimensions, not {index.dimensions}")
         self._owns = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
@@ -99,7 +105,7 @@ class LessonStore:
         self.closed = False
         try:
             if cache is not None:
-                self._searching = Searching(self.store, cache, timeout_s)
+                self._searching = Searching(self.store, cache, index, timeout_s)
             self._check(rebuild)
         except BaseException:
             if self._owns:

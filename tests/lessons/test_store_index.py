@@ -70,7 +70,7 @@ def test_store_index_few_lessons_need_no_files_and_no_faiss(path: Path) -> None:
         from pathlib import Path
         from lessons.test_store_index import fill
         fill(Path(sys.argv[1]), 20)
-        assert "faiss" not in sys.modules
+        assert "faiss" not in sys.modules and "qdrant_client" not in sys.modules
     """
     subprocess.run(
         [sys.executable, "-c", program, path], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
