@@ -7,11 +7,12 @@ the agent. Nothing is kept from one propagation to the next, so nothing echoes a
 References
 ----------
 The loudest path is the shortest by ``-log``: E. W. Dijkstra, *A note on two problems in connexion with graphs*, 1959.
+Cycles of full trust are strongly connected components: S. R. Kosaraju's algorithm, published by M. Sharir in 1981.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from threading import RLock
 
@@ -26,6 +27,9 @@ LEARNING_RATE = 0.1
 
 LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 """Between these weights outcomes teach: no source is ever ignored, and none believed blindly, because of them."""
+
+DAMPING = 0.9
+"""An edge of weight 1 counts as this on a cycle of such edges, so that pressure decays on its way round."""
 
 ROUNDS = 8
 """Hops that are followed for all agents at once; mostly all there are, and cheaper than one agent after the other."""
@@ -85,6 +89,8 @@ class TrustState(msgspec.Struct, frozen=True):
     def merged(self, before: TrustState, other: TrustState) -> TrustState:
         """Return what somebody else has made of ``before``, with the edges changed here since, without idle agents.
 
+        Of an edge that both have changed this one counts, unless only the other's is fixed.
+
         Examples
         --------
         >>> before = TrustState(("a", "b", "c"), (Edge("a", "b", 0.4), Edge("b", "c", 0.4)))
@@ -93,17 +99,24 @@ class TrustState(msgspec.Struct, frozen=True):
         >>> [edge.weight for edge in ours.merged(before, other).edges]
         [0.5, 0.3]
         """
-        changed = {(edge.source, edge.target) for edge in {*before.edges} ^ {*self.edges}}
+        changed = _ends({*before.edges} ^ {*self.edges})
+        fixed_there = _ends(edge for edge in {*other.edges} - {*before.edges} if edge.fixed)
+        changed -= fixed_there - _ends(edge for edge in self.edges if edge.fixed)
         kept = [edge for edge in other.edges if (edge.source, edge.target) not in changed]
         edges = sorted([*kept, *(edge for edge in self.edges if (edge.source, edge.target) in changed)])
         return TrustState(tuple(sorted({name for edge in edges for name in (edge.source, edge.target)})), tuple(edges))
+
+
+def _ends(edges: Iterable[Edge]) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in edges}
 
 
 class TrustGraph:
     """Agents, and how much the pressure of one matters to another. Thread-safe.
 
     The result of :meth:`propagate` depends on agents, edges and pressures alone, not on the order in which they were
-    added. Names above 600 characters lose their middle; all are made fit for UTF-8.
+    added. An edge of weight 1 on a cycle of such edges counts as 0.9. Names above 600 characters lose their middle; all
+    are made fit for UTF-8.
 
     Parameters
     ----------
@@ -327,16 +340,17 @@ class _Wiring:
         """Agent -> numbers of the edges to it."""
         self._outgoing: list[list[tuple[int, float]]] = [[] for _ in names]
         self._upstreams: dict[str, tuple[str, ...]] = {}
-        sources, targets = [], []
-        for number, edge in enumerate(edges):
-            source, target = self.index[edge.source], self.index[edge.target]
+        ends = [(self.index[edge.source], self.index[edge.target]) for edge in edges]
+        ring = _rings(len(names), [pair for pair, edge in zip(ends, edges, strict=True) if edge.weight == 1.0])
+        weights = []
+        for number, (source, target) in enumerate(ends):
+            weight = edges[number].weight
+            weights.append(DAMPING if weight == 1.0 and ring[source] == ring[target] else weight)
             self.incoming[target].append(number)
-            self._outgoing[source].append((target, edge.weight))
-            sources.append(source)
-            targets.append(target)
-        self._sources = np.array(sources, dtype=np.intp)
-        self._targets = np.array(targets, dtype=np.intp)
-        self._weights: Floats = np.array([edge.weight for edge in edges], dtype=np.float64)
+            self._outgoing[source].append((target, weights[-1]))
+        self._sources = np.array([source for source, _ in ends], dtype=np.intp)
+        self._targets = np.array([target for _, target in ends], dtype=np.intp)
+        self._weights: Floats = np.array(weights, dtype=np.float64)
 
     def read(self, given: Mapping[str, float]) -> Floats:
         """Return the pressures, checked, in the order of the names."""
@@ -410,6 +424,34 @@ class _Wiring:
                         newly.append(target)
             reached = newly
         return before
+
+
+def _rings(count: int, edges: list[tuple[int, int]]) -> list[int]:
+    """Return for each node the number of its strongly connected component."""
+    onward: list[list[int]] = [[] for _ in range(count)]
+    backward: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        onward[source].append(target)
+        backward[target].append(source)
+    finished: list[int] = []
+    seen, stack = [False] * count, list(range(count))
+    while stack:
+        node = stack.pop()
+        if node < 0:  # everything after it has been seen
+            finished.append(~node)
+        elif not seen[node]:
+            seen[node] = True
+            stack.append(~node)
+            stack += onward[node]
+    ring = [-1] * count
+    for start in reversed(finished):
+        stack = [start] if ring[start] < 0 else []
+        while stack:
+            node = stack.pop()
+            if ring[node] < 0:
+                ring[node] = start
+                stack += backward[node]
+    return ring
 
 
 def _unknown(field: str, name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coherence.fleet.trust import Edge, Effective, TrustGraph, TrustState
+from coherence.fleet.trust import DAMPING, Edge, Effective, TrustGraph, TrustState
 
 Weighted = dict[tuple[str, str], float]
 
@@ -30,18 +30,36 @@ def values(made: TrustGraph, own: dict[str, float]) -> dict[str, float]:
     return {name: effective.value for name, effective in made.propagate(own).items()}
 
 
+def counted(edges: Weighted) -> Weighted:
+    """Return the weights that count, with cycles of full trust found by walking each edge's way back."""
+
+    def reaches(start: str, end: str) -> bool:
+        seen, waiting = {start}, [start]
+        while waiting:
+            node = waiting.pop()
+            following = {target for (source, target), weight in edges.items() if source == node and weight == 1.0}
+            waiting += following - seen
+            seen |= following
+        return end in seen
+
+    return {
+        (source, target): DAMPING if weight == 1.0 and reaches(target, source) else weight
+        for (source, target), weight in edges.items()
+    }
+
+
 def slowly(names: list[str], edges: Weighted, own: dict[str, float]) -> dict[str, float]:
     """Relax every edge again and again, twice as often as there are agents."""
-    found = {name: own.get(name, 0.0) for name in names}
-    for (source, target), weight in [*edges.items()] * (2 * len(names)):
+    found, weights = {name: own.get(name, 0.0) for name in names}, counted(edges)
+    for (source, target), weight in [*weights.items()] * (2 * len(names)):
         found[target] = max(found[target], weight * found[source])
     return found
 
 
 def product(path: tuple[str, ...], edges: Weighted, own: dict[str, float]) -> float:
-    strength = own.get(path[0], 0.0)
+    weights, strength = counted(edges), own.get(path[0], 0.0)
     for ends in itertools.pairwise(path):
-        strength *= edges[ends]
+        strength *= weights[ends]
     return strength
 
 
@@ -86,6 +104,14 @@ def test_effective_a_chain_longer_than_the_hops_followed_at_once_is_followed_to_
     names = tuple(f"a{at:04}" for at in range(3_000))
     last = graph(*((one, other, 0.999) for one, other in itertools.pairwise(names))).propagate({names[0]: 1.0})["a2999"]
     assert last == Effective(0.0, pytest.approx(0.999**2_999), names)  # type: ignore[arg-type]  # nearly
+
+
+def test_propagate_cycles_of_full_trust_are_damped_each_alone_and_edges_out_of_them_are_not() -> None:
+    made = graph(*((one, other, 1.0) for one, other in ("ia", "ab", "bc", "ca", "cd", "de", "ed")))
+    found = values(made, {"i": 1.0})  # a -> b -> c -> a is one ring, d <-> e another
+    assert found == pytest.approx({"i": 1.0, "a": 1.0, "b": 0.9, "c": 0.81, "d": 0.81, "e": 0.729})
+    made.set_trust("c", "a", 0.99)  # no cycle of full trust any more
+    assert values(made, {"i": 1.0}) == {"i": 1.0, "a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 0.9}
 
 
 def test_propagate_of_equally_strong_paths_the_shortest_counts_then_the_first_by_name() -> None:
@@ -319,9 +345,17 @@ def test_upstream_those_who_cannot_reach_an_agent_are_no_sources_of_it() -> None
     assert made.upstream("a") == ("b",)
 
 
-def state(**weights: float) -> TrustState:
-    """``ab=0.5``: an edge from a to b."""
-    return TrustState(tuple("abc"), tuple(sorted(Edge(ends[0], ends[1], weight) for ends, weight in weights.items())))
+def state(*fixed: str, **weights: float) -> TrustState:
+    """``ab=0.5``: an edge from a to b; ``"ab"`` before it: a fixed one."""
+    edges = sorted(Edge(ends[0], ends[1], weight, ends in fixed) for ends, weight in weights.items())
+    return TrustState(tuple("abc"), tuple(edges))
+
+
+def test_merged_where_both_have_changed_an_edge_the_one_that_is_fixed_counts() -> None:
+    before, fixed = state(ab=0.1), state("ab", ab=0.3)
+    assert state(ab=0.2).merged(before, fixed).edges == state().merged(before, fixed).edges == fixed.edges
+    assert state("ab", ab=0.2).merged(before, fixed).edges == state("ab", ab=0.2).edges
+    assert state(ab=0.2).merged(fixed, fixed).edges == state(ab=0.2).edges  # who knows that it is fixed can loosen it
 
 
 def test_merged_what_either_has_changed_is_kept_and_where_both_have_the_later_counts() -> None:

@@ -137,10 +137,10 @@ def test_edge_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: P
         one.set_trust("a", "b", 0.1)
         one.add_edge("a", "c", 0.3)
         one.close()
-        other.set_trust("a", "b", 0.9, fixed=False)  # both have changed it: the later counts
+        other.set_trust("a", "b", 0.9, fixed=False)  # it has not seen that the edge was fixed
         other.set_trust("b", "c", 0.8, fixed=False)
         other.close()
-        assert read_trust(store).edges == (Edge("a", "b", 0.9), Edge("a", "c", 0.3), Edge("b", "c", 0.8))
+        assert read_trust(store).edges == (Edge("a", "b", 0.1, True), Edge("a", "c", 0.3), Edge("b", "c", 0.8))
         other.flush()  # what was written once is not written again over what others have done since
         with fleet(store, "a", "b", "c") as last:
             last.set_trust("b", "c", 0.2)
