@@ -9,7 +9,7 @@ NO_BETTER = (
     "nothing that was tried tells failed tasks better than the number of steps does (tau-bench retail: AUROC at equal "
     "length 0.53, 95 % interval 0.43 to 0.62)"
 )
-"""Why there is no number."""
+"""The reason for the missing number."""
 
 
 @dataclass(frozen=True)

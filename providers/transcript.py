@@ -12,7 +12,7 @@ import msgspec
 from coherence.core.readings import Counters
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
-"""Who speaks: the one who asks, the agent, a tool with its result, or the host in the middle of a run."""
+"""The speaker: the one who asks, the agent, a tool with its result, or the host in the middle of a run."""
 
 
 class TranscriptCall(msgspec.Struct, frozen=True):
@@ -34,19 +34,19 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     role: Role
     content: str = ""
-    """What was said; for a tool, its result."""
+    """Words that were said; for a tool, its result."""
     tool_calls: tuple[TranscriptCall, ...] = ()
     tool_name: str | None = None
     is_error: bool = False
     """For a tool: whether the call failed."""
     agent: str | None = None
-    """Who, where several agents take part."""
+    """Name of the agent, where several take part."""
     usage: Counters | None = None
     """Tokens and cost of this step alone, where the source tells."""
     ts: float | None = None
-    """When it was done, Unix seconds, where the source tells; no score reads it."""
+    """Unix seconds at which it was done, where the source has them; no score reads it."""
     latency_s: float | None = None
-    """How long it took, where the source tells; no score reads it."""
+    """Seconds that it took, where the source has them; no score reads it."""
 
     def text(self) -> str:
         """Return what the step says and does, as one text."""
@@ -61,7 +61,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     """The task, where the source names it: runs of one task are alike. No score reads it."""
     goal: str = ""
-    """What was asked, where the source says so; else the first user message is the goal."""
+    """The request, where the source names it; else the first user message is the goal."""
     system: str = ""
     """Text that the host gives the agent before it begins: its policy, its role; empty where the source has none."""
     memories: tuple[tuple[int, str], ...] = ()
@@ -69,15 +69,15 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     format: str = ""
     warnings: tuple[str, ...] = ()
-    """What the reader passed over."""
+    """Parts of the file that the reader passed over, in words."""
     outcome: str = ""
-    """How it ended, as its labels say, for people; empty = nobody said."""
+    """Its end by its labels, for people; empty = unknown."""
     went_wrong: bool | None = None
-    """Whether it failed or left its course, as its labels say; no score uses it."""
+    """True if it failed or left its course by its labels; no score uses it."""
     off_course: int | None = None
     """Step from which on it was off its course, as its labels say; no score uses it."""
     success: bool | None = None
-    """How the run ended, where the source tells; no score reads it."""
+    """True if the run succeeded, where the source says so; no score reads it."""
 
 
 class TranscriptState:
@@ -145,7 +145,7 @@ class TranscriptState:
             self._calls += 1
             self._errors += step.is_error
         if step.usage is not None:
-            self._usage = _add(self._usage, step.usage)
+            self._usage = add_usage(self._usage, step.usage)
         return True
 
     @property
@@ -174,7 +174,8 @@ class TranscriptState:
         return msgspec.structs.replace(self._usage, calls=self._calls, errors=self._errors)
 
 
-def _add(total: Counters, more: Counters) -> Counters:
+def add_usage(total: Counters, more: Counters) -> Counters:
+    """Return the sums of tokens and cost, as far as one of both knows them."""
     sums = {}
     for name in ("tokens_in", "tokens_out", "cost_usd"):
         parts = [part for part in (getattr(total, name), getattr(more, name)) if part is not None]

@@ -5,51 +5,75 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
+from click.testing import CliRunner
 
+from coherence.cli.main import main
 from coherence.core.registry import Group, shipped
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCKS = [
-    pytest.param(
-        language,
-        text,
-        id=f"{page.relative_to(ROOT)}-{number}",
-        marks=() if page.name == "README.md" else pytest.mark.slow,
-    )
-    for page in PAGES
-    for number, (language, text) in enumerate(
-        re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
-    )
-]
+BLOCKS = {page: re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S) for page in PAGES}
+
+PATH = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+"""Finds the command of the environment that runs the tests."""
+
+RUN_ALL = """
+import sys
+for number, text in enumerate(sys.stdin.read().split(chr(0))):
+    exec(compile(text, f"block {number}", "exec"), {"__name__": "__main__"})
+"""
 
 
-def run(command: list[str], folder: Path) -> None:
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+def of_pages(language: str) -> list[ParameterSet]:
+    return [
+        pytest.param(
+            [text for each, text in blocks if each == language],
+            id=str(page.relative_to(ROOT)),
+            marks=() if page.name == "README.md" else pytest.mark.slow,
+        )
+        for page, blocks in BLOCKS.items()
+        if language in dict(blocks)
+    ]
+
+
+@pytest.mark.parametrize("blocks", of_pages("python"))
+def test_docs_the_python_blocks_of_a_document_run(blocks: list[str], tmp_path: Path) -> None:
+    """One process runs them all, each in a namespace of its own."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     result = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path, "PYTHONWARNINGS": "error"}
+        [sys.executable, "-c", RUN_ALL],
+        input="\0".join(blocks),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": PATH, "PYTHONWARNINGS": "error"},
     )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_docs_a_block_of_a_document_runs(language: str, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("blocks", of_pages("sh"))
+def test_docs_the_commands_of_a_document_run(
+    blocks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    if language == "python":
-        run([sys.executable, "-c", text], tmp_path)
-        return
-    for line in text.splitlines():
+    monkeypatch.chdir(tmp_path)
+    for line in "".join(blocks).splitlines():
         command = line.split("  #")[0].strip()
-        if command.startswith("coherence "):
-            run(["sh", "-c", command], tmp_path)
-        else:
+        if not command.startswith("coherence "):
             check_elsewhere(command)
+        elif set(command) & set("|<>$&;*~"):
+            subprocess.run(["sh", "-c", command], env={**os.environ, "PATH": PATH}, check=True)
+        else:
+            result = CliRunner().invoke(main, shlex.split(command)[1:])
+            assert result.exit_code == 0, f"{command}: {result.output}"
 
 
 def check_elsewhere(command: str) -> None:

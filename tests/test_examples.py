@@ -91,10 +91,8 @@ def test_examples_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")} == set(SAYS)
 
 
-QUICK = ("own_provider.py", "monitor_loop.py")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SAYS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAYS)
 def test_examples_an_example_says_what_it_should(name: str, tmp_path: Path) -> None:
     program = [sys.executable] if name.endswith(".py") else ["sh"]
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))

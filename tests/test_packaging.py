@@ -72,41 +72,31 @@ def test_packaging_nothing_is_installed_at_top_level_under_the_names_of_the_two_
     importlib.import_module("coherence.providers")
     assert "metrics" not in sys.modules
     assert "providers" not in sys.modules
-    for name in ("metrics", "providers"):
-        assert python(f"import importlib.util as u; print(u.find_spec({name!r}))") == "None"
+    found = python("import importlib.util as u; print([u.find_spec(name) for name in ('metrics', 'providers')])")
+    assert found == "[None, None]"
 
 
-def test_packaging_importing_the_package_loads_nothing_heavy() -> None:
-    loaded = python(f"import coherence, sys; print([name for name in {HEAVY} if name in sys.modules])")
-    assert loaded == "[]"
+STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("import coherence", HEAVY),
+    ("from coherence.guard import Bound", ("numpy", "coherence.guard.guard", "coherence.monitor.monitor")),
+    (
+        "from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
+        "CoherenceSensor(StaticState()).measure_sync()",
+        ("onnxruntime", "tokenizers", "torch", "faiss"),
+    ),
+    (
+        "from coherence import Monitor; m = Monitor(goal='List the files')\n"
+        "m.message('user', 'List the files'); m.check('Bash', {'command': 'ls'}); m.decide(); m.flush()",
+        UNUSED,
+    ),
+)
+"""Uses of the package, each heavier than the one before, and what none of them needs to load."""
 
 
-def test_packaging_the_bounds_of_a_guard_load_no_guard() -> None:
-    loaded = python(
-        "import sys; from coherence.guard import Bound\n"
-        "heavy = ('numpy', 'coherence.guard.guard', 'coherence.monitor.monitor')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    assert loaded == "[]"
-
-
-def test_packaging_the_sensor_loads_no_model_before_the_first_text() -> None:
-    loaded = python(
-        "import sys; from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
-        "CoherenceSensor(StaticState()).measure_sync()\n"
-        f"print([name for name in {('onnxruntime', 'tokenizers', 'torch', 'faiss')} if name in sys.modules])"
-    )
-    assert loaded == "[]"
-
-
-def test_packaging_a_monitor_loads_only_what_it_uses() -> None:
-    loaded = python(
-        "import sys; from coherence import Monitor\n"
-        "m = Monitor(goal='List the files'); m.message('user', 'List the files'); m.check('Bash', {'command': 'ls'})\n"
-        "m.decide(); m.flush()\n"
-        f"print([name for name in {UNUSED} if name in sys.modules])"
-    )
-    assert loaded == "[]"
+def test_packaging_nothing_is_loaded_before_it_is_used() -> None:
+    shown = "print([name for name in {} if name in sys.modules])"
+    steps = (f"{use}\n{shown.format(unneeded)}" for use, unneeded in STAGES)
+    assert python("import sys\n" + "\n".join(steps)).splitlines() == ["[]"] * len(STAGES)
 
 
 @pytest.mark.parametrize("package", [coherence, coherence.guard], ids=["coherence", "coherence.guard"])

@@ -1,4 +1,4 @@
-"""A third party's package, installed for real: nothing of this repository knows it."""
+"""A third party's package: nothing of this repository knows it."""
 
 from __future__ import annotations
 
@@ -7,106 +7,91 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from coherence import CoherenceSensor
+from coherence.cli.main import main
+from coherence.core.errors import PluginError
+from coherence.core.registry import available, lookup
+from coherence.providers import HashingEmbedder, StaticState
+from coherence.testing import checks_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 
 
-def files_of(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+@pytest.fixture(scope="module", autouse=True)
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Lay the package where Python finds it, with what an installer makes of its entry points."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(PACKAGE / "acme_coherence", folder / "acme_coherence")
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    points = project["entry-points"]["coherence.metrics"]
+    info = folder / "acme_coherence-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
+    lines = ["[coherence.metrics]", *(f"{name} = {place}" for name, place in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield folder
+    sys.modules.pop("acme_coherence", None)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the package and return the folder it was installed into."""
-    work = tmp_path_factory.mktemp("plugin")
-    before = files_of(PACKAGE)
-    copy = shutil.copytree(PACKAGE, work / "copy")
-    target = work / "site"
-    flags = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir"]
-    command = [sys.executable, "-m", "pip", "install", *flags, "--target", str(target), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert files_of(PACKAGE) == before
-    return target
-
-
-def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python as someone would who has the plug-in installed, away from this repository."""
-    paths = [str(site), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=site, env=environment, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.mark.slow
-def test_plugin_package_the_registry_shows_the_metric_with_its_origin(site: Path) -> None:
-    script = """
-import json
-from coherence.core.registry import available
-print(json.dumps({plugin.name: plugin.origin for plugin in available()}))
-"""
-    origins = json.loads(run(site, "-c", script).stdout)
-    assert origins["acme_brevity"] == "acme-coherence"
-    assert origins["acme_broken"] == "acme-coherence"
+def test_available_shows_the_metric_with_its_origin() -> None:
+    origins = {plugin.name: plugin.origin for plugin in available("metrics")}
+    assert origins["acme_brevity"] == origins["acme_broken"] == "acme-coherence"
     assert origins["goal_drift"] == "coherence-sensor"
 
 
-def test_plugin_package_the_one_that_fails_to_import_is_reported_with_name_package_place_and_cause(site: Path) -> None:
-    script = """
-from coherence.core.errors import PluginError
-from coherence.core.registry import lookup
-try:
-    lookup("metrics", "acme_broken")
-except PluginError as error:
-    print(error)
-"""
-    assert run(site, "-c", script).stdout.strip() == (
+def test_lookup_the_one_that_fails_to_import_is_reported_with_name_package_place_and_cause() -> None:
+    with pytest.raises(PluginError) as caught:
+        lookup("metrics", "acme_broken")
+    assert str(caught.value) == (
         "plug-in 'acme_broken' of acme-coherence fails to load from 'acme_coherence.broken:Broken': "
         "RuntimeError: acme needs a licence"
     )
 
 
-def test_plugin_package_a_sensor_measures_with_it_by_name(site: Path) -> None:
-    script = """
-import json
-from coherence import CoherenceSensor
-from coherence.providers import HashingEmbedder, StaticState
-state = StaticState(goals=["fix the login bug"], context=["fixing it", "the tests of the login pass", "done", "bye"])
-sensor = CoherenceSensor(state, metrics=["goal_drift", "acme_brevity"], embedder=HashingEmbedder(), timeout_s=60)
-print(json.dumps(sensor.measure_sync().to_dict()))
-"""
-    reading = json.loads(run(site, "-c", script).stdout)
-    assert reading["metrics"]["acme_brevity"] == 0.75  # 3 of 4 messages have at most three words
-    assert 0 < reading["metrics"]["goal_drift"] < 1
-    assert reading["coverage"] == 1.0
-    assert reading["errors"] == []
+def test_coherence_sensor_measures_with_it_by_name() -> None:
+    state = StaticState(
+        goals=["fix the login bug"], context=["fixing it", "the tests of the login pass", "done", "bye"]
+    )
+    sensor = CoherenceSensor(state, metrics=["goal_drift", "acme_brevity"], embedder=HashingEmbedder(), timeout_s=60)
+    reading = sensor.measure_sync()
+    assert reading.metrics["acme_brevity"] == 0.75  # 3 of 4 messages have at most three words
+    assert (reading.coverage, reading.errors) == (1.0, ())
 
 
-def test_plugin_package_it_keeps_the_contract_that_the_built_ins_keep(site: Path) -> None:
-    script = """
-from acme_coherence import Brevity
-from coherence.testing import checks_for
-checks = list(checks_for(Brevity()))
-for check in checks:
-    check()
-print(len(checks))
-"""
-    assert int(run(site, "-c", script).stdout) >= 6
+def test_checks_for_it_keeps_the_contract_that_the_built_ins_keep() -> None:
+    checks = checks_for(lookup("metrics", "acme_brevity")())
+    assert len(checks) >= 6
+    for check in checks:
+        check()
 
 
-def test_plugin_package_the_command_lists_it_and_the_broken_one(site: Path) -> None:
-    rows = {row["name"]: row for row in json.loads(run(site, "-m", "coherence", "metrics", "--json").stdout)}
-    assert rows["acme_brevity"]["origin"] == "acme-coherence"
+def test_list_metrics_names_it_and_the_broken_one() -> None:
+    rows = {row["name"]: row for row in json.loads(CliRunner().invoke(main, ["metrics", "--json"]).stdout)}
     assert rows["acme_brevity"]["direction"] == "high is good"
     assert rows["acme_brevity"]["summary"].startswith("Share of recent messages of at most three words.")
     assert "RuntimeError: acme needs a licence" in rows["acme_broken"]["summary"]
+    table = CliRunner().invoke(main, ["metrics"]).stdout
+    assert "acme_brevity" in table and "acme needs a licence" in table
 
-    table = run(site, "-m", "coherence", "metrics").stdout
-    assert "acme_brevity" in table
-    assert "acme needs a licence" in table
-    assert "goal_drift" in table
+
+@pytest.mark.slow
+def test_plugin_package_is_found_as_pip_installs_it(tmp_path: Path) -> None:
+    copy, target = shutil.copytree(PACKAGE, tmp_path / "copy"), tmp_path / "site"
+    flags = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir"]
+    command = [sys.executable, "-m", "pip", "install", *flags, "--target", str(target), str(copy)]
+    subprocess.run(command, capture_output=True, check=True)
+    paths = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "coherence", "metrics"]
+    shown = subprocess.run(
+        command, cwd=target, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True
+    )
+    assert "acme_brevity\thigh is good\ttexts\tacme-coherence\t" in shown.stdout

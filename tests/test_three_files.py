@@ -1,4 +1,4 @@
-"""A metric and a rule are three files each: the code, a line that names it, its test. So in a package of one's own."""
+"""A metric and a rule are three files each: the code, a line that names it, its test."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LongSilence:
         )
 '''
 
-TEST_OF_METRIC = """from {module} import Shouting
+TEST_OF_METRIC = """from coherence.metrics.shouting import Shouting
 
 from coherence.testing import checks_for, metric_input
 
@@ -75,7 +75,7 @@ def test_shouting_keeps_the_contract() -> None:
         check()
 """
 
-TEST_OF_RULE = """from {module} import LongSilence
+TEST_OF_RULE = """from coherence.policy.rules.silence import LongSilence
 
 from coherence.testing import checks_for
 
@@ -91,11 +91,11 @@ from coherence.core.registry import available
 from coherence.providers import HashingEmbedder, StaticState
 
 origins = {plugin.name: plugin.origin for group in ("metrics", "rules") for plugin in available(group)}
-assert origins["shouting"] == origins["long_silence"] == ORIGIN, origins
+assert origins["shouting"] == origins["long_silence"] == "coherence-sensor", origins
 state = StaticState(goals=["mend it"], context=["WHY DOES IT FAIL", "reading login.py"])
 sensor = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=["goal_drift", "shouting"])
 assert sensor.measure_sync().metrics["shouting"] == 0.5
-with Monitor(embedder=HashingEmbedder(), config=CONFIG) as m:
+with Monitor(embedder=HashingEmbedder(), config={}) as m:
     for number in range(21):
         m.tool_call("Read", {"path": f"{number}.py"})
         m.tool_result(f"line {number}")
@@ -141,32 +141,10 @@ def test_a_metric_and_a_rule_are_three_files_each_in_the_tree(tmp_path: Path) ->
         {
             "metrics/shouting.py": METRIC,
             "coherence/policy/rules/silence.py": RULE,
-            "test_shouting.py": TEST_OF_METRIC.format(module="coherence.metrics.shouting"),
-            "test_silence.py": TEST_OF_RULE.format(module="coherence.policy.rules.silence"),
+            "test_shouting.py": TEST_OF_METRIC,
+            "test_silence.py": TEST_OF_RULE,
         },
     )
-    run(tree, "-c", USE.replace("ORIGIN", '"coherence-sensor"').replace("CONFIG", "{}"))
+    run(tree, "-c", USE)
     shown = run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shouting.py", "test_silence.py")
-    assert "3 passed" in shown
-
-
-@pytest.mark.slow
-def test_a_metric_and_a_rule_are_three_files_each_in_a_package_of_ones_own(tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    write(
-        package,
-        {
-            "acme/shouting.py": METRIC,
-            "acme/silence.py": RULE,
-            # what an installer makes of the entry points in the package's pyproject.toml
-            "acme-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n",
-            "acme-1.0.dist-info/entry_points.txt": "[coherence.metrics]\nshouting = acme.shouting:Shouting\n"
-            "[coherence.rules]\nlong_silence = acme.silence:LongSilence\n",
-            "test_shouting.py": TEST_OF_METRIC.format(module="acme.shouting"),
-            "test_silence.py": TEST_OF_RULE.format(module="acme.silence"),
-        },
-    )
-    config = '{"rules": {"long_silence": {"most": "guide"}}}'
-    run(package, "-c", USE.replace("ORIGIN", '"acme"').replace("CONFIG", config))
-    shown = run(package, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shouting.py", "test_silence.py")
     assert "3 passed" in shown

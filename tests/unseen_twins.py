@@ -23,7 +23,7 @@ class Judged(NamedTuple):
     kind: str
     wrong: bool
     written: bool
-    """Whether it is a call that writes something, not a message."""
+    """True for a call that writes something, false for a message."""
     said: str
     strength: int
     """1 = a rule asks to guide, 2 = to warn; 0 = none of them is active."""

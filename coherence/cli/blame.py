@@ -13,7 +13,7 @@ import msgspec
 
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
-from coherence.cli.reader_warnings import tell_warnings
+from coherence.cli.inputs import tell_warnings
 from coherence.core.config import disabled
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import excerpt, number_of, one_line

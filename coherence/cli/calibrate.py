@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
-from coherence.cli.embedders import make_embedder
-from coherence.cli.inputs import read_inputs
-from coherence.cli.outputs import check_outputs
+from coherence.cli.inputs import make_embedder, progress_bar, read_inputs
+from coherence.cli.outputs import check_folders, check_outputs, write_output
 from coherence.core.config import disabled
 from coherence.core.readings import number_of, one_line
 from coherence.core.scale import scale_text
@@ -24,11 +20,9 @@ from coherence.evaluation.own_runs import (
     LABELS_NEEDED,
     CalibrationError,
     FittedScale,
-    ObservedRun,
     calibrate,
     observe_runs,
 )
-from coherence.providers.transcript import Transcript
 from coherence.report.files import write_atomically
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import scale_for
@@ -39,8 +33,7 @@ def calibrate_files(paths: Sequence[Path], *, embedder: str, out: Path, form: st
     if disabled():
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to calibrate")
     check_outputs({"--out": out}, paths)
-    if not os.access(out.resolve().parent, os.W_OK):
-        raise click.UsageError(f"cannot write {out}: its folder does not exist or is not writable")
+    check_folders([out])
     made = make_embedder(embedder)
     fingerprint = getattr(made, "fingerprint", None)
     if not isinstance(fingerprint, str) or not fingerprint:
@@ -53,29 +46,19 @@ def calibrate_files(paths: Sequence[Path], *, embedder: str, out: Path, form: st
     if errors:
         return 2
     try:
-        found = calibrate(_observe(transcripts, EmbeddingCache(made)), fingerprint, f"{embedder.partition(':')[0]}-own")
+        with progress_bar(sum(len(transcript.steps) for transcript in transcripts)) as advance:
+            observed = observe_runs(transcripts, EmbeddingCache(made), advance)
+        found = calibrate(observed, fingerprint, f"{embedder.partition(':')[0]}-own")
     except CalibrationError as error:
         click.echo(f"error: {one_line(str(error))}", err=True)
         return 2
-    try:
-        write_atomically(out, scale_text(found.scale))
-    except OSError as error:
-        click.echo(f"error: {out}: cannot be written: {error.strerror or error}", err=True)
+    if not write_output("scale", out, lambda path: write_atomically(path, scale_text(found.scale))):
         return 2
     if as_json:
         print_document("coherence.calibrate/1", msgspec.to_builtins(found))
     else:
         _print(found)
-    click.echo(f"scale: {out}", err=True)
     return 0
-
-
-def _observe(transcripts: Sequence[Transcript], cache: EmbeddingCache) -> list[ObservedRun]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("steps", total=sum(len(transcript.steps) for transcript in transcripts))
-        return observe_runs(transcripts, cache, lambda steps: progress.advance(task, steps))
 
 
 def _print(found: FittedScale) -> None:

@@ -7,38 +7,33 @@ import sys
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
-if TYPE_CHECKING:
-    from coherence.baseline.calibration_store import Calibrator
-    from coherence.baseline.own_scale import OwnScale
-    from coherence.store.rows import SessionRow
-    from coherence.store.store import Store
+from coherence.baseline.calibration import PROOF as ALARM_PROOF
+from coherence.baseline.calibration import Calibration
+from coherence.baseline.calibration_store import Calibrator, read_calibrator
+from coherence.baseline.combiner import BOUND, PROOF
+from coherence.baseline.own_scale import LIGHT, NEEDED, OwnScale, learn_own_scale
+from coherence.cli.columns import aligned
+from coherence.cli.documents import print_document
+from coherence.cli.target import find_session, opened
+from coherence.core.config import AlarmConfig
+from coherence.core.events import UNCOUNTED
+from coherence.core.readings import number_of, one_line
+from coherence.monitor.session_header import began_as, read_beginning
+from coherence.sensor.light import monitor_scale
+from coherence.store.rows import SessionRow
+from coherence.store.runs import count_runs, forget_runs, labelled_runs, newest_run, run_agents, write_label
+from coherence.store.store import Store
 
-_STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 WIDEST = 100
 
 
-@click.command()
-@_STORE
-@click.argument("target", metavar="AGENT[/SESSION]")
-@click.argument("label", type=click.Choice(["good", "bad", "none"]))
-@click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
-def label(store: Path, target: str, label: str, run: int | None) -> None:
-    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
-
-    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
-    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
-    Exit status: 0 ok, 2 bad usage.
-    """
-    from coherence.cli.target import find_session, opened
-    from coherence.core.events import UNCOUNTED
-    from coherence.core.readings import number_of, one_line
-    from coherence.monitor.session_header import began_as
-    from coherence.store.runs import newest_run, write_label
-
+def label_run(store: Path, target: str, label: str, run: int | None) -> None:
+    """Label a run of the session that a target means, by default its newest, or remove its label by ``none``."""
     with opened(store, option=False) as kept:
         row = find_session(kept, target)
         if row.source in UNCOUNTED:
@@ -56,23 +51,8 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
     _write(f"run {number} of {row.agent}/{session} {said}")
 
 
-@click.command()
-@_STORE
-@click.option("--agent", help="Show only this agent.")
-@click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:
-    """Show the thresholds of each agent's alarms, their origin, and their validity.
-
-    The budget of a threshold is the share of good runs that may alarm. The values are those of the agent's next
-    session. The weights of the risk are fixed until labelled runs prove others better; the e-value is the evidence so
-    far. After a reset, a running session reports its newest run again. Exit status: 0 ok, 2 bad usage.
-    """
-    from coherence.cli.documents import print_document
-    from coherence.cli.target import opened
-    from coherence.core.readings import number_of, one_line
-    from coherence.store.runs import forget_runs, run_agents
-
+def show_calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:
+    """Print how the agents of a store stand, or forget what was learned from their runs."""
     with opened(store, option=False) as kept:
         agents = sorted({*run_agents(kept), *(row.agent for row in kept.sessions())})
         if agent is not None and agent not in agents:
@@ -100,13 +80,6 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
 
 def _plain(store: Store, agent: str) -> dict[str, Any]:
     """Return how one agent stands, as JSON has it."""
-    import msgspec
-
-    from coherence.baseline.calibration import PROOF as ALARM_PROOF
-    from coherence.baseline.combiner import BOUND, PROOF
-    from coherence.core.events import UNCOUNTED
-    from coherence.store.runs import count_runs
-
     rows = [row for row in store.sessions(agent=agent) if row.source not in UNCOUNTED]
     calibrator = _calibrator(store, agent, rows[-1] if rows else None)
     combiner, now = calibrator.combiner, calibrator.calibration()
@@ -130,11 +103,6 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 
 def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | None:
     """Return what the agent's labelled runs teach about the light; ``None`` with a classic index, or unknown."""
-    from coherence.baseline.own_scale import LIGHT, learn_own_scale
-    from coherence.monitor.session_header import read_beginning
-    from coherence.sensor.light import monitor_scale
-    from coherence.store.runs import labelled_runs
-
     if row is None:
         return None
     beginning = read_beginning(row)
@@ -149,11 +117,6 @@ def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | N
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
-    from coherence.baseline.calibration import Calibration
-    from coherence.baseline.calibration_store import read_calibrator
-    from coherence.core.config import AlarmConfig
-    from coherence.monitor.session_header import read_beginning
-
     config, known = AlarmConfig(), Calibration()
     if row is not None:
         try:
@@ -167,9 +130,6 @@ def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
 
 def _print(one: dict[str, Any]) -> None:
     """Print how one agent stands, no line wider than a terminal."""
-    from coherence.cli.columns import aligned
-    from coherence.core.readings import number_of
-
     runs, risk = one["runs"], one["risk"]
     good = number_of(runs["good"], "good run")
     mixed = f", {runs['mixed']} told by several processes at once, which count for nothing" if runs["mixed"] else ""
@@ -203,9 +163,6 @@ def _print(one: dict[str, Any]) -> None:
 
 def _print_light(light: dict[str, Any] | None) -> None:
     """Say what labelled runs have done to the light, before and after."""
-    from coherence.baseline.own_scale import NEEDED
-    from coherence.cli.columns import aligned
-
     if light is None:
         return
     if not light["shipped_loss"]:
@@ -228,8 +185,6 @@ def _print_light(light: dict[str, Any] | None) -> None:
 
 def _write(text: str, indent: int = 0) -> None:
     """Write a sentence in lines that fit."""
-    from coherence.core.readings import one_line
-
     width = min(get_terminal_size().columns, WIDEST)
     lead = " " * indent
     for line in wrap(one_line(text), width, initial_indent=lead, subsequent_indent=lead + "  "):

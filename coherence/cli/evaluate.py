@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence, Set
 from itertools import groupby
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.documents import print_document
-from coherence.cli.embedders import make_embedder
 from coherence.cli.evaluation_tables import print_evaluation
-from coherence.cli.outputs import check_outputs
-from coherence.cli.reader_warnings import tell_warnings
+from coherence.cli.inputs import make_embedder, progress_bar, tell_warnings
+from coherence.cli.outputs import check_folders, check_outputs, write_output
 from coherence.cli.target import read_config
 from coherence.core.config import MonitorConfig, disabled
 from coherence.core.errors import TranscriptError
@@ -46,8 +42,7 @@ def evaluate_files(
     if disabled():
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to evaluate")
     check_outputs({"--html": html}, [*paths, *scores, config])
-    if html is not None and not os.access(html.resolve().parent, os.W_OK):
-        raise click.UsageError(f"cannot write {html}: its folder does not exist or is not writable")
+    check_folders([html])
     names = list(dict.fromkeys(metrics)) or ([] if scores else default_names())
     try:
         for name in names:
@@ -73,7 +68,7 @@ def evaluate_files(
         print_document("coherence.eval/1", found.to_dict())
     else:
         print_evaluation(found)
-    return 0 if html is None or _write(html, found) else 2
+    return 0 if html is None or write_output("report", html, lambda path: _write_page(path, found)) else 2
 
 
 def _read_scores(paths: Sequence[Path], runs: Sequence[LabelledRun], others: Set[str]) -> list[System]:
@@ -90,23 +85,14 @@ def _measured(names: Sequence[str], runs: Sequence[LabelledRun], embedder: str, 
     if not names:
         return []
     cache = EmbeddingCache(make_embedder(embedder)) if embeds(names, config) else None
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("steps", total=sum(run.length for run in runs))
+    with progress_bar(sum(run.length for run in runs)) as advance:
         try:
-            return measure(names, runs, cache=cache, config=config, on_step=lambda _: progress.advance(task))
+            return measure(names, runs, cache=cache, config=config, on_step=lambda _: advance(1))
         except (TypeError, ValueError) as error:  # settings that do not fit, such as a weight of no metric
             raise click.UsageError(str(error)) from error
 
 
-def _write(path: Path, found: Evaluation) -> bool:
-    try:
-        from coherence.evaluation.page import write_page  # jinja2 takes 40 ms
+def _write_page(path: Path, found: Evaluation) -> None:
+    from coherence.evaluation.page import write_page  # jinja2 takes 40 ms
 
-        write_page(path, found)
-    except OSError as error:
-        click.echo(f"error: {path}: cannot be written: {error.strerror or error}", err=True)
-        return False
-    click.echo(f"report: {path}", err=True)
-    return True
+    write_page(path, found)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from coherence.cli.table import fold
 from coherence.core.readings import one_line
 from coherence.evaluation.comparison import Evaluation, Row, Section
 from coherence.evaluation.words import QUESTION, asked, counted, in_sample_note, notes, spread, valued
@@ -20,8 +19,6 @@ SOURCE, HEAD = 18, 15
 
 LINES = 3
 """Lines that a name takes at most."""
-
-_PARTS = re.compile(r"[^_/. -]+[_/. -]*|[_/. -]+")
 
 VERDICTS = {"better": "green", "worse": "red", "inside the noise": "dim"}
 
@@ -121,12 +118,7 @@ def _broken(name: str, width: int) -> str:
     >>> _broken("unsupported_assumption", 20).split("\n"), _broken("x" * 11, 4).split("\n")
     (['unsupported_', 'assumption'], ['xxxx', 'xxxx', 'xxx'])
     """
-    lines = [""]
-    for part in _PARTS.findall(one_line(name[: 10 * width])):
-        for piece in (part[at : at + width] for at in range(0, len(part), width)):
-            if len(lines[-1]) + len(piece.rstrip()) > width:
-                lines.append("")
-            lines[-1] += piece
+    lines = fold(one_line(name[: 10 * width]), width)
     if len(lines) > LINES or len(name) > 10 * width:
         lines = [*lines[: LINES - 1], lines[min(LINES, len(lines)) - 1][: width - 1] + "…"]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)

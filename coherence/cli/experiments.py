@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
-import click
-
-from coherence.store.rows import HORIZONS, Measure
-
-if TYPE_CHECKING:
-    from coherence.policy.experiment import Experiment
+from coherence.cli.columns import print_columns
+from coherence.cli.documents import print_document
+from coherence.cli.target import opened, split_target
+from coherence.policy.experiment import HORIZON, LEAST_PAIRS, MEASURE, Experiment, judge_pattern, policy_of
+from coherence.store.rows import Measure
 
 SECONDARY = "secondary, not for a verdict"
 
 
-@click.command()
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--horizon",
-    type=click.Choice([str(horizon) for horizon in HORIZONS]),
-    help="Actions after a firing; 0 = the end of the task. Default: 5, and 0 for --measure task.",
-)
-@click.option(
-    "--measure",
-    type=click.Choice(get_args(Measure)),
-    default="pressure",
-    show_default=True,
-    help="Measure: fall of the pressure, error resolved, tool switched, task succeeded.",
-)
-def experiments(store: Path | None, as_json: bool, horizon: str | None, measure: Measure) -> None:
-    """Show the effect of guidance on the agent, per pattern, from pairs of sent and withheld firings.
-
-    Effects are treatment minus control; above 0 means that guidance helps. The interval stays valid however often you
-    look. Only the fall of the pressure 5 actions later gives a verdict; other measures and horizons give none. Exit
-    status: 0 ok, 2 bad usage.
-    """
-    from coherence.cli.documents import print_document
-    from coherence.cli.target import opened, split_target
-    from coherence.policy.experiment import HORIZON, MEASURE, judge_pattern
-
+def show_experiments(store: Path | None, as_json: bool, horizon: str | None, measure: Measure) -> None:
+    """Print the effect of each pattern's guidance at a horizon."""
     at = int(horizon) if horizon is not None else (0 if measure == "task" else HORIZON)
     primary = (at, measure) == (HORIZON, MEASURE)
     with opened(split_target(None, store)[0]) as kept:
@@ -61,8 +32,6 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
 
 
 def _plain(one: Experiment, horizon: int, measure: Measure, primary: bool) -> dict[str, Any]:
-    from coherence.policy.experiment import policy_of
-
     pairs, judged = one.pairs, one.judgement
     return {
         "pattern": pairs.pattern,
@@ -98,8 +67,6 @@ def _left_out(one: Experiment) -> dict[str, int]:
 
 
 def _print(found: list[Experiment], primary: bool) -> None:
-    from coherence.cli.columns import print_columns
-
     table = [("pattern", "firings", "delivered", "pairs", "effect", "95 % interval", "verdict")]
     for one in found:
         judged = one.judgement
@@ -124,8 +91,6 @@ def _print(found: list[Experiment], primary: bool) -> None:
 
 
 def _verdict(one: Experiment, primary: bool) -> str:
-    from coherence.policy.experiment import LEAST_PAIRS
-
     judged = one.judgement
     if not primary:
         return SECONDARY

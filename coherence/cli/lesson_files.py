@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from coherence.cli.embedders import make_embedder
+from coherence.cli.inputs import make_embedder
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import opened, split_target
 from coherence.core.errors import CoherenceError

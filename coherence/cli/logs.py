@@ -19,6 +19,7 @@ from coherence.cli.target import find_sessions, opened, split_target
 from coherence.core.events import BLOCK
 from coherence.core.readings import excerpt, one_line
 from coherence.store.jsonl import export_jsonl, read_trail, trail_path
+from coherence.store.open import is_sqlite
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store
 
@@ -142,7 +143,7 @@ def _time(ts: float) -> str:
 
 def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
     """Check the hash chain of a store, or of exported files; return the exit status."""
-    if len(paths) == 1 and _is_sqlite(paths[0]):
+    if len(paths) == 1 and is_sqlite(paths[0]):
         with opened(paths[0]) as kept:
             faults = kept.verify()
             count, first, newest = kept.extent()
@@ -161,14 +162,6 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
     verdict = "intact" if not faults else "NOT INTACT"
     sys.stdout.write(f"{count} events from number {first} on, newest hash {newest}: {verdict}\n")
     return int(bool(faults))
-
-
-def _is_sqlite(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(6) == b"SQLite"
-    except OSError:
-        return False
 
 
 def export_audit(path: Path, folder: Path) -> None:

@@ -7,68 +7,51 @@ import sys
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 import coherence
-from coherence.cli.calibration import calibration, label
-from coherence.cli.experiments import experiments
 from coherence.cli.guard import guard
 from coherence.cli.lessons import lessons
+from coherence.cli.options import (
+    FILES,
+    TARGET,
+    config_option,
+    embedder_option,
+    file_option,
+    format_option,
+    json_option,
+    metrics_option,
+    store_option,
+)
+from coherence.store.rows import HORIZONS, Measure
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs")
 
 
 def _shared(command: F) -> F:
     """Give a command the options of every scoring command."""
-    for option in reversed(
-        (
-            click.option(
-                "--window",
-                type=click.IntRange(1),
-                default=20,
-                show_default=True,
-                help="Recent messages that count as context.",
-            ),
-            click.option(
-                "--embedder",
-                metavar="NAME[:ARGS]",
-                default="minilm",
-                show_default=True,
-                help="minilm, hashing, sentence-transformers:MODEL, openai:URL,MODEL, or a plug-in's name.",
-            ),
-            click.option(
-                "--metric",
-                "metrics",
-                metavar="NAME",
-                multiple=True,
-                help="Measure a further metric; `coherence metrics` lists them. Repeatable.",
-            ),
-            click.option(
-                "--config",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="TOML file with settings of the monitor.",
-            ),
-            click.option(
-                "--store",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="Record each run as a session in this store, for `coherence replay`.",
-            ),
-            click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table."),
-            click.option(
-                "--jsonl", type=click.Path(dir_okay=False, path_type=Path), help="Write one JSON object per reading."
-            ),
-            click.option(
-                "--step-scores",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="Write {id, score, step_scores} per run, for `coherence eval --scores`: the risk by the index, or "
-                "by --metric.",
-            ),
-        )
-    ):
+    step_scores = (
+        "Write {id, score, step_scores} per run, for `coherence eval --scores`: the risk by the index, or by --metric."
+    )
+    options = (
+        click.option(
+            "--window",
+            type=click.IntRange(1),
+            default=20,
+            show_default=True,
+            help="Recent messages that count as context.",
+        ),
+        embedder_option("minilm, hashing, sentence-transformers:MODEL, openai:URL,MODEL, or a plug-in's name."),
+        metrics_option("Measure a further metric; `coherence metrics` lists them. Repeatable."),
+        config_option("TOML file with settings of the monitor."),
+        file_option("--store", "Record each run as a session in this store, for `coherence replay`."),
+        json_option("Print JSON instead of the table."),
+        file_option("--jsonl", "Write one JSON object per reading."),
+        file_option("--step-scores", step_scores),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -83,15 +66,10 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMAT_NAMES),
-    help="Format of the files. Default: recognised by their content.",
-)
+@FILES
+@format_option("Format of the files. Default: recognised by their content.")
 @_shared
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML file.")
+@file_option("--html", "Write the report as one HTML file.")
 @click.option(
     "--fail-below",
     metavar="X",
@@ -119,13 +97,7 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
 
 @main.command("eval")
 @click.argument("paths", metavar="DATA...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--metric",
-    "metrics",
-    metavar="NAME",
-    multiple=True,
-    help="Metric, vital, index or pressure. Repeatable. Default without --scores: the alarms and the index.",
-)
+@metrics_option("Metric, vital, index or pressure. Repeatable. Default without --scores: the alarms and the index.")
 @click.option(
     "--scores",
     metavar="FILE",
@@ -138,25 +110,15 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     type=click.Choice(("hijack", "failure", "step")),
     help="Question to judge. Default: all that the labels answer.",
 )
-@click.option(
-    "--embedder",
-    metavar="NAME[:ARGS]",
-    default="minilm",
-    show_default=True,
-    help="As for `coherence score`; used only where a metric compares meanings.",
-)
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with settings of the monitor.",
-)
+@embedder_option("As for `coherence score`; used only where a metric compares meanings.")
+@config_option("TOML file with settings of the monitor.")
 @click.option(
     "--in-sample-too",
     is_flag=True,
     help="Show figures of runs on which a system was tuned, marked, beside held-out ones.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as one HTML file.")
+@json_option("Print JSON instead of the tables.")
+@file_option("--html", "Write the result as one HTML file.")
 def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     """Judge metrics, or any scores, on labelled runs.
 
@@ -172,13 +134,7 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
 
 @main.command()
 @_shared
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    help="File of the report.",
-)
+@file_option("--html", "File of the report.", default=Path("report.html"), show_default=True)
 def demo(**options: Any) -> None:
     """Score the 12 real agent runs that come with the package, and write a report.
 
@@ -193,15 +149,10 @@ def demo(**options: Any) -> None:
 
 @main.command("blame")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMAT_NAMES),
-    help="Format of the file. Default: recognised by its content.",
-)
+@format_option("Format of the file. Default: recognised by its content.")
 @click.option("--run", metavar="ID", help="Show only this run, with its reasons.")
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Number of steps and agents to show.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def blame_run(path: Path, **options: Any) -> None:
     """Rank the steps and agents of a failed run by the evidence that they decided its end.
 
@@ -214,7 +165,7 @@ def blame_run(path: Path, **options: Any) -> None:
 
 @main.command("eval-cases")
 @click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+@json_option("Print JSON instead of the table.")
 def eval_cases(path: Path | None, *, as_json: bool) -> None:
     """Play sessions with a known failure, and compare the verdict on each with the expected one.
 
@@ -227,7 +178,7 @@ def eval_cases(path: Path | None, *, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+@json_option("Print JSON instead of the table.")
 def metrics(as_json: bool) -> None:
     """List the registered metrics: name, direction, origin."""
     from coherence.cli.metric_list import list_metrics
@@ -249,27 +200,16 @@ def schema(name: str | None) -> None:
 
 
 @main.command()
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FILES
 @click.option(
     "--embedder",
     metavar="NAME[:ARGS]",
     required=True,
     help="Embedder of the scale, as for `coherence score`; it needs a fingerprint.",
 )
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("scale.json"),
-    show_default=True,
-    help="File of the scale.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMAT_NAMES),
-    help="Format of the files. Default: recognised by their content.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
+@file_option("--out", "File of the scale.", default=Path("scale.json"), show_default=True)
+@format_option("Format of the files. Default: recognised by their content.")
+@json_option("Print JSON instead of the tables.")
 def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
     """Fit a scale of the calibrated index for any embedder, on recorded runs of your own.
 
@@ -283,17 +223,9 @@ def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
     raise SystemExit(calibrate_files(paths, **options))
 
 
-_STORE = click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
 @main.command()
-@_STORE
-@_JSON
+@store_option
+@json_option()
 def sessions(store: Path | None, as_json: bool) -> None:
     """List the recorded sessions: events, newest index, pressure and decision."""
     from coherence.cli.logs import list_sessions
@@ -302,13 +234,13 @@ def sessions(store: Path | None, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
-@_STORE
+@TARGET
+@store_option
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="Number of newest events per session."
 )
 @click.option("--kind", help="Show only events of this kind, such as tool_result or fault.")
-@_JSON
+@json_option()
 def log(target: str | None, **options: Any) -> None:
     """Print recorded events, one per line, with the measurements and decisions."""
     from coherence.cli.logs import print_log
@@ -317,17 +249,13 @@ def log(target: str | None, **options: Any) -> None:
 
 
 @main.command()
-@click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
-@_STORE
+@TARGET
+@store_option
 @click.option("--check", is_flag=True, help="Compute everything again and compare bit for bit.")
 @click.option("--at", metavar="N", type=click.IntRange(1), help="Show the agent as it was after event N.")
 @click.option("--until-fire", is_flag=True, help="Show the first decision that is more than to continue.")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file: show which decisions would have been different.",
-)
-@_JSON
+@config_option("TOML file: show which decisions would have been different.")
+@json_option()
 def replay(target: str | None, **options: Any) -> None:
     """Compute a recorded session again, from its recording alone.
 
@@ -345,8 +273,8 @@ def audit() -> None:
 
 
 @audit.command("verify")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@_JSON
+@FILES
+@json_option()
 def audit_verify(paths: tuple[Path, ...], as_json: bool) -> None:
     """Check the hash chain of a store, or of exported JSON lines; name the first event that breaks it, and why.
 
@@ -367,8 +295,69 @@ def audit_export(path: Path, folder: Path) -> None:
     export_audit(path, folder)
 
 
-main.add_command(experiments)
-main.add_command(label)
-main.add_command(calibration)
+STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@main.command()
+@store_option
+@json_option()
+@click.option(
+    "--horizon",
+    type=click.Choice([str(horizon) for horizon in HORIZONS]),
+    help="Actions after a firing; 0 = the end of the task. Default: 5, and 0 for --measure task.",
+)
+@click.option(
+    "--measure",
+    type=click.Choice(get_args(Measure)),
+    default="pressure",
+    show_default=True,
+    help="Measure: fall of the pressure, error resolved, tool switched, task succeeded.",
+)
+def experiments(**options: Any) -> None:
+    """Show the effect of guidance on the agent, per pattern, from pairs of sent and withheld firings.
+
+    Effects are treatment minus control; above 0 means that guidance helps. The interval stays valid however often you
+    look. Only the fall of the pressure 5 actions later gives a verdict; other measures and horizons give none. Exit
+    status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.experiments import show_experiments
+
+    show_experiments(**options)
+
+
+@main.command()
+@STORE
+@click.argument("target", metavar="AGENT[/SESSION]")
+@click.argument("label", type=click.Choice(["good", "bad", "none"]))
+@click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
+def label(**options: Any) -> None:
+    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
+
+    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
+    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
+    Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import label_run
+
+    label_run(**options)
+
+
+@main.command()
+@STORE
+@click.option("--agent", help="Show only this agent.")
+@click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
+@json_option()
+def calibration(**options: Any) -> None:
+    """Show the thresholds of each agent's alarms, their origin, and their validity.
+
+    The budget of a threshold is the share of good runs that may alarm. The values are those of the agent's next
+    session. The weights of the risk are fixed until labelled runs prove others better; the e-value is the evidence so
+    far. After a reset, a running session reports its newest run again. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import show_calibration
+
+    show_calibration(**options)
+
+
 main.add_command(lessons)
 main.add_command(guard)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import click
 
-from coherence.store.open import MAGIC
+from coherence.store.open import is_sqlite
 
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite puts after a store's name for the files that belong to it."""
+"""Endings that SQLite adds to a store's name for the files that belong to it."""
 
 
 def check_outputs(
@@ -60,6 +60,24 @@ def check_outputs(
         written[name] = output
 
 
+def check_folders(outputs: Iterable[Path | None]) -> None:
+    """Refuse to begin where a file could not be written at the end; ``None`` is passed over."""
+    for path in outputs:
+        if path is not None and not os.access(path.resolve().parent, os.W_OK):
+            raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
+
+
+def write_output(what: str, path: Path, write: Callable[[Path], object]) -> bool:
+    """Write a file and say so; report what prevents it."""
+    try:
+        write(path)
+    except OSError as error:
+        click.echo(f"error: {path}: cannot be written: {error.strerror or error}", err=True)
+        return False
+    click.echo(f"{what}: {path}", err=True)
+    return True
+
+
 def _same(first: Path, second: Path) -> bool:
     one, other = os.path.realpath(first), os.path.realpath(second)
     try:
@@ -71,14 +89,4 @@ def _same(first: Path, second: Path) -> bool:
 def _of_a_store(path: Path) -> bool:
     real = os.path.realpath(path)
     names = {real, *(real.removesuffix(ending) for ending in _BESIDE)}
-    return any(_is_sqlite(Path(name)) for name in sorted(names))
-
-
-def _is_sqlite(path: Path) -> bool:
-    try:
-        if not path.is_file():  # a pipe would be waited for
-            return False
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):
-        return False
+    return any(is_sqlite(name) for name in sorted(names))

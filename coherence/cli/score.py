@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.documents import print_document, versioned
-from coherence.cli.embedders import make_embedder
-from coherence.cli.inputs import read_inputs
-from coherence.cli.outputs import check_outputs
+from coherence.cli.inputs import make_embedder, progress_bar, read_inputs
+from coherence.cli.outputs import check_folders, check_outputs, write_output
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.core.config import MonitorConfig, disabled
@@ -55,9 +51,7 @@ def score_files(
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to score")
     outputs = {"--jsonl": jsonl, "--step-scores": step_scores, "--html": html}
     check_outputs(outputs, [*paths, config], store=store)
-    for path in outputs.values():
-        if path is not None and not os.access(path.resolve().parent, os.W_OK):
-            raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
+    check_folders(outputs.values())
     if step_scores is not None and len(metrics) > 1:
         raise click.UsageError(
             "--step-scores writes the risk by one metric, or by the index without --metric; name one"
@@ -78,9 +72,10 @@ def score_files(
     elif runs:
         print_runs(runs)
     written = [
-        jsonl is None or _write("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
-        step_scores is None or _write("step scores", step_scores, lambda path: _write_scores(path, runs, metrics)),
-        html is None or _write("report", html, lambda path: _write_report(path, runs)),
+        jsonl is None or write_output("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
+        step_scores is None
+        or write_output("step scores", step_scores, lambda path: _write_scores(path, runs, metrics)),
+        html is None or write_output("report", html, lambda path: _write_report(path, runs)),
     ]
     if errors or not all(written):
         return 2
@@ -114,17 +109,6 @@ def _reaches(run: ScoredRun, least: float) -> bool:
         name = one_line(run.transcript.id)
         click.echo(f"error: {name}: nothing was known after any step, so that --fail-below cannot pass it", err=True)
     return least == 0
-
-
-def _write(what: str, path: Path, write: Callable[[Path], object]) -> bool:
-    """Write a file and say so; report what prevents it."""
-    try:
-        write(path)
-    except OSError as error:
-        click.echo(f"error: {path}: cannot be written: {error.strerror or error}", err=True)
-        return False
-    click.echo(f"{what}: {path}", err=True)
-    return True
 
 
 def _write_scores(path: Path, runs: Sequence[ScoredRun], metrics: Sequence[str]) -> None:
@@ -179,11 +163,8 @@ def _score(
     config: MonitorConfig,
     store: Store | None,
 ) -> list[ScoredRun]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     runs: list[ScoredRun] = []
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("steps", total=sum(len(transcript.steps) for transcript in transcripts))
+    with progress_bar(sum(len(transcript.steps) for transcript in transcripts)) as advance:
         for transcript in transcripts:
             try:
                 run = score_transcript(
@@ -193,7 +174,7 @@ def _score(
                     metrics=metrics,
                     config=config,
                     store=store,
-                    on_step=lambda _: progress.advance(task),
+                    on_step=lambda _: advance(1),
                 )
             except (TypeError, ValueError) as error:  # settings that do not fit, such as a weight of no metric
                 raise click.UsageError(str(error)) from error

@@ -19,7 +19,7 @@ from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 
 GUARD_FILE = "guard.db"
-"""Where a guard writes by default."""
+"""File to which a guard writes by default."""
 
 NAMED = 5
 """Sessions that an error names at most."""

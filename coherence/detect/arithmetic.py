@@ -26,10 +26,6 @@ SCALES_OF = {
 }
 """Base unit -> the units in which it is written, as how many of it."""
 
-_BASE = lazy_regex(
-    r"\s?[^\W\d]{0,12}\s?(?:/|per|pro|je|por|par|auf|sur|cada|each|every|aux|su|ogni)\s?(10{1,5})(?![\d.,])", re.I
-)
-"""Base that a number is stated for: 6.3 litres per 100 km."""
 _LAST_WORD = lazy_regex(r"(?<![^\W\d_])[^\W\d_]{1,40}+\Z")
 _ABOUT = lazy_regex(
     r"(?:\b(?:about|around|approx(?:imately|\.)?|roughly|nearly|almost|(?:just |a little |slightly )?(?:over|under)"
@@ -76,9 +72,6 @@ def asked_of(text: str, claim: Claim) -> Asked:
         factor = named[1] if named is not None and named[0] == claim.unit else claim.grain or 1.0
     value /= factor
     half = 0.5 * claim.grain / factor if claim.grain <= factor else 0.5
-    base = _BASE.match(text, claim.start + len(claim.text))
-    if base is not None:
-        value, half = value / float(base[1]), half / float(base[1])
     zeros = len(f"{value:.0f}") - len(f"{value:.0f}".rstrip("0")) if not value % 1.0 and value else 0
     coarse = max(half, min(0.5 * 10.0**zeros, MOST_ROUNDED * value)) if zeros else half
     if is_about(text, claim):

@@ -178,15 +178,15 @@ class AssumedStep(msgspec.Struct):
     entities: list[str] = []
     """The first new names, numbers and addresses, in alphabetical order, numbers of one or two digits last."""
     code: bool = False
-    """Whether it holds a code block."""
+    """True if it holds a code block."""
     called: bool = False
     unable: bool = False
-    """Whether it says that something could not be done."""
+    """True if it says that something could not be done."""
     restates: bool = False
-    """Whether it quotes the whole task."""
+    """True if it quotes the whole task."""
     english: bool = True
     silent: bool = False
-    """Whether it has neither a word nor a call."""
+    """True if it has neither a word nor a call."""
 
     @property
     def novelty(self) -> float:
@@ -264,7 +264,7 @@ class AssumptionFacts(msgspec.Struct):
     step: AssumedStep | None = None
     """The newest step of the agent."""
     open: bool = False
-    """Whether a call now still belongs to that step."""
+    """True if a call now still belongs to that step."""
 
     def ask(self, text: TextAnalysis, *, anew: bool = True) -> None:
         """Take in what the user asks; ``anew``: it is the task, and no further request."""

@@ -36,7 +36,7 @@ FEWEST_WORDS = 8
 """Words below which nothing is said of their order."""
 
 FADES = 0.7
-"""What is left of a breakdown at each further message of the agent."""
+"""Share of a breakdown that is left at each further message of the agent."""
 
 MAX_MARKS = 64
 """Template marks that are remembered."""

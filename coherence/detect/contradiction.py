@@ -151,8 +151,6 @@ _READS = word_set(
 _LOOKS = word_set("get list search find read check show view fetch lookup query")
 """First words of the names of tools that only look."""
 
-_ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
-
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 
 _COMPUTING = word_set("calculate calculator calc compute evaluate eval expression math sum count python")
@@ -350,7 +348,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         said = with_singulars(observed.part(GATE_CHARS).tokens)
         sole = (
             len(data.outcomes) == 1
-            and (len(observed.raw) <= SHORT_SAID or _ANSWERS.match(observed.raw) is not None)
+            and len(observed.raw) <= SHORT_SAID
             and len({state.topic for state in data.states}) == len(data.states)
         )
         states = [state for state in data.states if sole or may_speak_of(state, said)]

@@ -36,7 +36,7 @@ _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
 _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
 _MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
-"""What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
+"""Letters that part a number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _HEX = lazy_regex("[0-9a-f]+")
 _DIGIT = lazy_regex(r"\d")
 """A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
@@ -126,7 +126,7 @@ _NUMBER = twin_regex(
     re.I,
 )
 _ENDS_CURRENCY = frozenset("$€£¥₹ -−" + ascii_letters)
-"""What can stand directly before a number that has a currency, or its sign, in front."""
+"""Characters directly before a number that may have a currency, or its sign, in front."""
 _CJK_SCALE = lazy_regex("([万億亿])")
 _DIGITS = lazy_regex(r"\d+")
 _SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")
@@ -269,20 +269,8 @@ def dates(text: str) -> list[Claim]:
 
 def _months(text: str) -> Iterator[re.Match[str]]:
     """Yield the names of months in a text."""
-    if not text.isascii():
+    if not text.isascii() or not _MONTH_NAMES.isdisjoint(words_once(text)):
         yield from _MONTHS.finditer(text)
-        return
-    said = words_once(text)
-    if _MONTH_NAMES.isdisjoint(said):
-        return
-    lower = text.lower()
-    places: set[int] = set()
-    for name in _MONTH_NAMES.intersection(said):
-        at = lower.find(name)
-        while at >= 0:
-            places.add(at)
-            at = lower.find(name, at + 1)
-    yield from filter(None, (_MONTHS.match(text, at) for at in sorted(places)))
 
 
 def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:
@@ -382,11 +370,10 @@ def _function(match: re.Match[str]) -> Claim:
     return Claim("function", name, match.end(1) - len(name), (f"f:{form}",), (f"path:{form}",))
 
 
-def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
+def numbers(text: str) -> list[Claim]:
     """Numbers, amounts and durations, also with the unit of their field (``price_usd: 5``); no numbers of list items.
 
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
-    Where ``taken`` is not 0 a claim begins that is kept before this one: of such a number nothing else is worked out.
     """
     found: list[Claim] = []
     if _DIGIT.search(text) is None:
@@ -399,9 +386,6 @@ def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
             if numbering is not None and numbering.end() == stop + 1:
                 continue
         before = _BEFORE.search(text, max(0, start - 5), start) if text[start - 1 : start] in _ENDS_CURRENCY else None
-        if taken is not None and taken[start] and before is None and " " not in digits and NARROW not in digits:
-            found.append(Claim("number", digits, start, ("n:",)))  # it counts towards the most that are looked at
-            continue
         currency = (before[1] or before[2]) if before else ""
         after = match["after"]
         if after:
@@ -542,14 +526,6 @@ DEFAULT = GroundingConfig().extractors
 _START = attrgetter("start")
 
 
-class Informed:
-    """An extractor that is told which characters are taken: half of the numbers of a log are in its dates and times."""
-
-    def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
-        """Return the claims of a text; of one that begins where ``taken`` is not 0 the place is enough."""
-        return numbers(text, taken)
-
-
 def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
     """Return the claims of a folded text, in order; where two overlap, that of the earlier extractor.
 
@@ -570,7 +546,7 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
     kept: list[Claim] = []
     cut = False
     for find in extractors:
-        found = find(text, taken) if isinstance(find, Informed) else find(text)
+        found = find(text)
         if not found:
             continue
         if len(found) >= MAX_CLAIMS:

@@ -18,7 +18,6 @@ from coherence.detect.reckoned import Reckoning
 from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
 from coherence.detect.values import words
-from coherence.detect.workings import gives, workings
 
 LIKE_NAME = 0.8
 """Share of the characters of two names in code from which one may be meant for the other."""
@@ -113,13 +112,13 @@ WEIGHTS = {
 """Kind -> how much a value of it counts; 3 for all others: ids, addresses, quotes. As tokens are weighed."""
 
 WORDLIKE = 1.0
-"""How much an id counts that is made of a word in small letters and a few digits, such as ``500-piece``."""
+"""Weight of an id that is made of a word in small letters and a few digits, such as ``500-piece``."""
 
 UNOPENED = 0.25
 """Share of an address that counts as ungrounded if it did come in but was never opened."""
 
 UNATTRIBUTED = 1 / 3
-"""How much of a quotation counts where nobody is said to have said it: it may be a wording."""
+"""Share of a quotation that counts where nobody is said to have said it: it may be a wording."""
 
 TERM_WORDS = 5
 """Words of a quotation that is no wording or name; a shorter one counts where somebody is said to have said it."""
@@ -150,7 +149,7 @@ _ASKS_TO_SAY = lazy_regex(
     r"|antworte\w*|répond\w+|responde\w*)\b[^.!?\n]{0,40}\Z",
     re.I,
 )
-"""What stands before words that the reader is to use."""
+"""Words before those that the reader is to use."""
 _DATA_BEFORE = frozenset("[({=,:")
 _EXAMPLE = lazy_regex(
     r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
@@ -162,28 +161,24 @@ _FORMAT = lazy_regex(
     r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"
     r"|[YMDHhmsdy]{2,4}[-/.:][YMDHhmsdy]{2,4})\b"
 )
-"""What says that a value is about how one is written."""
+"""Words by which a value only shows how one is written."""
 _STANDARD = lazy_regex(r"(?:rfc|iso|pep|din|ieee|utc|gmt)[ -]?[+-]?\d", re.I)
 """Beginning of the name of a standard, or of a time zone."""
 _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
 """Digits of an id that stands for any."""
-_BASES = frozenset([1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0])
-_BASE_AMOUNT = lazy_regex(r"10{0,5}(?![\d.,])")
-_PER = lazy_regex(r"(?:/|\b(?:per|pro|je|por|par|sur|cada|every|ogni|aux))\s?\Z", re.I)
-"""Words before that for which something is stated: per 100 g."""
 _PLAIN = frozenset({"email", "number", "amount", "date", "time"})
 """Kinds of values that a call may be told of though it failed: it did not make them."""
 _ADMITS = lazy_regex(
     r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b",
     re.I,
 )
-"""What says of a value that it did not work."""
+"""Words by which a value did not work."""
 _NUMBERED = lazy_regex(
     r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"
     r"|porte|sala|puerta|piso|andén)\s#?\Z",
     re.I,
 )
-"""What stands before the number of one thing."""
+"""Words before the number of one thing."""
 _ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = lazy_regex(r",\d{3}")
 
@@ -197,10 +192,9 @@ class Flaw(msgspec.Struct, frozen=True):
     """As stated, at most 80 characters."""
     flaw: str
     """``absent``, ``altered`` (something like it came in), ``version``, ``row`` (a record of a result has it, another
-    one what it is stated with), ``count`` (another number of records is so), ``sum``
-    (written out, it makes another) or ``unopened``."""
+    one what it is stated with) or ``unopened``."""
     near: str = ""
-    """What the sources have instead."""
+    """Value that the sources have instead."""
     seq: int = 0
     """The event that has it; 0 = none."""
 
@@ -219,7 +213,7 @@ class Grounds(msgspec.Struct, frozen=True):
     lost: float = 0.0
     """Weight of what is not grounded: 3 for an id that never came in, 1 for a number."""
     looked_up: bool = True
-    """Whether any tool had given a result in this task."""
+    """True if any tool had given a result in this task."""
     seq: int = 0
     """The event of the text."""
 
@@ -290,19 +284,12 @@ def judge_claims(
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MAX_JUDGED, 0)
     reckoning = Reckoning(given)
-    worked = list(workings(text))
-    wrong = {each.said_start: each for each in worked if not each.is_right}
     judged_flaws: dict[int, Flaw | None] = {}
     waiting = list(enumerate(stated[:MAX_JUDGED]))
     while waiting:  # a total may be used further, also one that is stated before its parts
         known = len(plain)
         for at, claim in waiting:
             flaw = _flaw(given, text, claim, plain, reckoning, cited=cited)
-            if flaw is not None and any(gives(each, claim) for each in worked):
-                flaw = None
-            place = next((each for each in wrong if claim.start <= each < claim.start + len(claim.text)), -1)
-            if place >= 0 and claim.value is not None:
-                flaw = _made(claim, "sum", (f"{wrong[place].result:.10g}", 0))
             judged_flaws[at] = flaw
             if flaw is None and claim.value is not None and claim not in plain:
                 plain.append(claim)
@@ -358,11 +345,7 @@ def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
     if claim.kind == "quote":
         return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:
-        if claim.value in _BASES and _PER.search(text, max(0, claim.start - 8), claim.start) is not None:
-            return True
         return (claim.value in SMALL and not _is_exact(text, claim)) or _is_sample(text, claim)
-    if claim.kind == "amount" and _BASE_AMOUNT.match(claim.text) is not None:
-        return _PER.search(text, max(0, claim.start - 8), claim.start) is not None
     if claim.kind in ("date", "time", "email", "amount"):
         return _is_sample(text, claim)
     return claim.kind == "function" and not given.code
@@ -552,10 +535,6 @@ def describe_flaw(flaw: Flaw) -> str:
             return f"the sources have {_plain(flaw.near)}{where}"
         case "row":
             return f"stands beside what another record of the result has: {_plain(flaw.near)}{where}"
-        case "count":
-            return f"is not what the result has: {_plain(flaw.near)}{where}"
-        case "sum":
-            return f"is not what the sum makes: {_plain(flaw.near)}"
         case "unopened":
             return "is cited, but no call opened it"
         case _:

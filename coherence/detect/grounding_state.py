@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from math import isfinite
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -16,7 +15,7 @@ from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.answer_text import unwrapped
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, Informed, extract_some, numbers, quotes
+from coherence.detect.extractors import BUILT_IN, extract, quotes
 from coherence.detect.fingerprints import WRITES, name_words
 from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, stated_in
 from coherence.detect.languages import differ
@@ -55,10 +54,10 @@ ID_DIGITS = 2
 """Digits, besides letters, of an id that names one thing: others may count or name anything."""
 
 UNTRIED = 0.6
-"""What an id that nothing has given counts as long as no other was: they may all be told where nobody records it."""
+"""Weight of an id that nothing has given as long as no other was given: all of them may be known from elsewhere."""
 
 UNKNOWN_FADES = 0.7
-"""What is left of an id that nothing has given at each later message or call."""
+"""Share of that weight that is left at each later message or call."""
 
 
 MAX_TOLD = 20_000
@@ -72,9 +71,6 @@ MAX_MISPLACED = 2
 
 MAX_MISPLACED_CHARS = 6_000
 """Characters of a text up to which that is asked."""
-
-Found: TypeAlias = tuple[list[Claim], bool]
-"""What :func:`~coherence.detect.extractors.extract_some` returns."""
 
 
 class PendingCall(msgspec.Struct):
@@ -94,7 +90,7 @@ class GroundingAccount(msgspec.Struct):
     results: int = 0
     """Tool results in this task."""
     ended: bool = False
-    """Whether the outcome of the task was told: what the user says next begins another."""
+    """True once the outcome of the task is known: the next request of the user begins another."""
     failed: dict[str, str] = {}
     """Extractor of somebody else -> how it failed."""
     open_seq: int = 0
@@ -114,9 +110,9 @@ class GroundingAccount(msgspec.Struct):
     unknown_seq: int = 0
     """That call; 0 = of an earlier session."""
     known_ids: bool = False
-    """Whether any call has referred to something by an id that was given."""
+    """True if any call has referred to something by an id that was given."""
     unknown: float = 0.0
-    """How near that is, in [0, 1]: 1 = the newest call."""
+    """Weight of that id by its age, in [0, 1]: 1 = the newest call."""
     kept: Kept = msgspec.field(default_factory=Kept)
     """The newest short results."""
     written: Grounds | None = None
@@ -150,82 +146,22 @@ class GroundingAccount(msgspec.Struct):
         self.asked_seq = self.open_seq = self.unknown_seq = 0
         self.close()
 
+    def begin_task(self) -> None:
+        """Begin a task: what was given stays, what was stated and looked up counts anew.
+
+        What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
+        """
+        self.given.lost = self.given.lost_words = self.given.lost_numbers = 0
+        self.results = 0
+        self.kept = Kept()
+        self.ended = False
+        self.unknown = 0.0
+        self.answer = self.call = self.written = None
+        self.outputs.newest.clear()
+
     def close(self) -> None:
         """Take the newest message for no answer any more."""
         self.open_seq, self.open_text, self.open_new = 0, "", []
-
-
-def begin_task(account: GroundingAccount) -> None:
-    """Begin a task: what was given stays, what was stated and looked up counts anew.
-
-    What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
-    """
-    account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
-    account.results = 0
-    account.kept = Kept()
-    account.ended = False
-    account.unknown = 0.0
-    account.answer = account.call = account.written = None
-    account.outputs.newest.clear()
-
-
-def note_given(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
-    """Take in what the agent was told or remembers: a goal, a message of its user or host, a memory."""
-    claims = take_source(account.given, seq, text, extractors, MAX_TOLD)
-    open_values(account.given, seq, claims)
-    note_asked(account.outputs, text)
-
-
-def note_call(
-    account: GroundingAccount, seq: int, call_id: str, tool: str, arguments: Any, extractors: Sequence[Extractor]
-) -> Found:
-    """Take in a call: judge its ids and addresses, and keep its arguments until it has succeeded.
-
-    Returns what was found in the arguments.
-
-    Parameters
-    ----------
-    account : GroundingAccount
-        Is changed.
-    seq : int
-        Number of the event.
-    call_id : str
-        To which its result will refer.
-    tool : str
-        Its tool, whose name the agent knows.
-    arguments : any
-        As decoded from JSON.
-    extractors : sequence of Extractor
-        What is looked for.
-    """
-    leaves = list(_leaves(arguments, MAX_ARGUMENTS))
-    text = "\n".join(leaves)[:MAX_ARGUMENTS]
-    folded = fold(text)
-    found = extract_some(folded, extractors)
-    claims = [claim for claim in found[0] if claim.kind in CHECKED_IN_CALLS]
-    account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
-    _note_unknown(account, seq, tool, leaves, claims)
-    if not text.strip() and not WRITES.isdisjoint(name_words(tool)):
-        account.given.lost += 1  # the host leaves out what was written
-        account.given.lost_words += 1
-    prose = fold(prose_of(tool, arguments))
-    account.written = None
-    if prose:
-        said = stated_in(account.given, prose, extractors)
-        stated = facts_of(said, prose, planned=plans(tool, prose))
-        account.written = judge_claims(
-            account.given,
-            prose,
-            stated,
-            looked_up=account.results > 0,
-            seq=seq,
-            cited=False,
-            more=_misplaced(account, prose, account.outputs.known),
-        )
-    account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
-    know_words(account.given, words(tool[:200]))
-    note_said(account.outputs, seq, text, answer=False)
-    return found
 
 
 def _note_unknown(
@@ -252,89 +188,13 @@ def _is_name(text: str) -> bool:
     return sum(map(str.isdigit, text)) >= ID_DIGITS and any(map(str.isalpha, text))
 
 
-def note_result(
-    account: GroundingAccount,
-    seq: int,
-    call_id: str | None,
-    text: str,
-    extractors: Sequence[Extractor],
-    *,
-    error: bool,
-    found: Mapping[str, Found] = MappingProxyType({}),
-) -> None:
-    """Take in a tool result; a call that succeeded grounds what it named, and opened it.
-
-    Parameters
-    ----------
-    account : GroundingAccount
-        Is changed.
-    seq : int
-        Number of the event.
-    call_id : str, optional
-        Of its call; ``None`` = the newest without a result.
-    text : str
-        The result.
-    extractors : sequence of Extractor
-        What is looked for.
-    error : bool
-        Whether the call failed. What an error says is given too.
-    found : mapping
-        Arguments of calls, as they are kept -> what is known to be found in them.
-    """
-    pending = account.pending
-    at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
-    call = pending.pop(at) if at is not None else None
-    if call is not None and error:
-        account.given.tried = [*account.given.tried[1 - MAX_TRIED :], call.text[:MAX_TRIED_CHARS]]
-    if call is not None and not error:
-        claims = take_source(account.given, seq, call.text, extractors, found=found.get(call.text))
-        open_values(account.given, seq, claims)
-    take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
-    account.results += 1
-    keep_result(account.kept, seq, text)
-    note_output(account.outputs, seq, text)
-
-
-def note_message(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
-    """Take in a message of the agent: judge it. It grounds nothing."""
-    if text.strip():
-        chosen = _without_translated(account, text, extractors)
-        account.answer = judge(account.given, text, chosen, looked_up=account.results > 0, seq=seq)
-        account.call = account.written = None
-        account.unknown *= UNKNOWN_FADES
-        new = note_said(account.outputs, seq, text, answer=True)
-        if account.kept.whole and account.kept.results and len(text) <= MAX_MISPLACED_CHARS:
-            account.open_text, account.open_new = text.encode("utf-8", "replace").decode(), new
-
-
-def _without_translated(account: GroundingAccount, text: str, extractors: Sequence[Extractor]) -> Sequence[Extractor]:
-    """Return extractors; without that of quotations where results in another language had to be translated."""
-    told = "\n".join(result.text for result in account.kept.results)
-    if not told or _QUOTING.isdisjoint(text) or not differ(text, told):
-        return extractors
-    return [each for each in extractors if getattr(each, "extractor", each) is not quotes]
-
-
-_QUOTING = frozenset('"“”„«»「」')
-
-
-def close_answer(account: GroundingAccount, extractors: Sequence[Extractor]) -> None:
-    """Hold the newest message, which is an answer, against the records of the results, once."""
-    answer, text, more = account.answer, account.open_text, account.misplaced()
-    account.open_text, account.open_new = "", []
-    if more and answer is not None:
-        looked_up, seq = answer.looked_up, answer.seq
-        chosen = _without_translated(account, text, extractors)
-        account.answer = judge(account.given, text, chosen, looked_up=looked_up, seq=seq, more=more)
-
-
 def _misplaced(account: GroundingAccount, text: str, asked: Container[int]) -> list[Flaw]:
     """Return what a text says of one record of a result although another one has it."""
     if not account.kept.whole or not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
         return []
     folded = fold(unwrapped(text))
     found = misplaced(account.kept, folded, asked)
-    flaws = [Flaw("record", each.text[:80], each.kind, each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
+    flaws = [Flaw("record", each.text[:80], "row", each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
     if len(flaws) < MAX_MISPLACED:
         terms = unknown_terms(account.given, account.kept, folded)
         flaws += [
@@ -381,8 +241,6 @@ class GroundingDetector(EventDetector[GroundingAccount]):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self._named = [(name, create_extractor(name)) for name in names]
-        self._found: dict[str, Found] = {}
-        """Arguments of pending calls -> what was found in them."""
         self._guard()
 
     def restore(self, data: GroundingAccount) -> None:
@@ -395,10 +253,10 @@ class GroundingDetector(EventDetector[GroundingAccount]):
 
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked."""
-        close_answer(self.data, self._extractors)
+        self._close_answer()
         if self.data.ended or observed.new_goal:
-            begin_task(self.data)
-        note_given(self.data, observed.seq, observed.event.text, self._extractors)
+            self.data.begin_task()
+        self._give(observed.seq, observed.event.text)
 
     def on_message(self, observed: Observed) -> None:
         """Judge what the agent states; what others say is given to it."""
@@ -406,72 +264,139 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         if event.role == "assistant":
             account.close()
             account.open_seq = seq
-            note_message(account, seq, event.content, self._extractors)
+            if event.content.strip():
+                self._judge(seq, event.content)
             return
-        close_answer(account, self._extractors)
+        self._close_answer()
         if event.role == "tool":
-            note_result(account, seq, "", event.content, self._extractors, error=False)
+            self._take_result(seq, "", event.content, error=False)
         elif not observed.text.is_blank:
             if account.ended and event.role == "user":
-                begin_task(account)
-            note_given(account, seq, event.content, self._extractors)
+                account.begin_task()
+            self._give(seq, event.content)
 
     def on_tool_call(self, observed: Observed) -> None:
-        """Judge the ids and addresses of a call."""
-        event = observed.event
-        self.data.close()
-        found = note_call(self.data, observed.seq, event.call_id, event.tool_name, observed.arguments, self._extractors)
-        texts = [call.text for call in self.data.pending]
-        self._found = {text: known for text, known in self._found.items() if text in texts} | {texts[-1]: found}
+        """Judge the ids and addresses of a call and what it writes, and keep its arguments until it has succeeded."""
+        account, event, seq = self.data, observed.event, observed.seq
+        account.close()
+        leaves = list(_leaves(observed.arguments, MAX_ARGUMENTS))
+        text = "\n".join(leaves)[:MAX_ARGUMENTS]
+        folded = fold(text)
+        claims = [claim for claim in extract(folded, self._extractors) if claim.kind in CHECKED_IN_CALLS]
+        looked_up = account.results > 0
+        account.call = judge_claims(account.given, folded, claims, looked_up=looked_up, seq=seq, cited=False)
+        tool = event.tool_name
+        _note_unknown(account, seq, tool, leaves, claims)
+        if not text.strip() and not WRITES.isdisjoint(name_words(tool)):
+            account.given.lost += 1  # the host leaves out what was written
+            account.given.lost_words += 1
+        account.written = self._judge_written(seq, tool, fold(prose_of(tool, observed.arguments)))
+        account.pending = [*account.pending, PendingCall(event.call_id, text)][-MAX_CALLS:]
+        know_words(account.given, words(tool[:200]))
+        note_said(account.outputs, seq, text, answer=False)
 
     def on_tool_result(self, observed: Observed) -> None:
         """Take in what a tool returned."""
         event = observed.event
         self.data.close()
-        known, error = self._found, event.error
-        note_result(self.data, observed.seq, event.call_id, event.result, self._extractors, error=error, found=known)
+        self._take_result(observed.seq, event.call_id, event.result, error=event.error)
 
     def on_correction(self, observed: Observed) -> None:
         """Take in what the agent is told or remembers."""
         if not observed.event.removed:
-            close_answer(self.data, self._extractors)
-            note_given(self.data, observed.seq, observed.event.text, self._extractors)
+            self._close_answer()
+            self._give(observed.seq, observed.event.text)
 
     on_memory = on_correction
 
     def on_outcome(self, observed: Observed) -> None:
         """Take in that the task has ended."""
-        close_answer(self.data, self._extractors)
+        self._close_answer()
         self.data.ended = True
 
     def on_tick(self, observed: Observed) -> None:
         """Take in that the host asks for a decision: the newest message is an answer then."""
         if observed.event.reason == "decide" and self.data.open_seq:
             self.data.asked_seq = self.data.open_seq
-            close_answer(self.data, self._extractors)
+            self._close_answer()
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
         self.data.renumber()
 
+    def _give(self, seq: int, text: str) -> None:
+        """Take in what the agent was told or remembers: a goal, a message of its user or host, a memory."""
+        given = self.data.given
+        open_values(given, seq, take_source(given, seq, text, self._extractors, MAX_TOLD))
+        note_asked(self.data.outputs, text)
+
+    def _take_result(self, seq: int, call_id: str | None, text: str, *, error: bool) -> None:
+        """Take in a result, also of an error; a call that succeeded grounds what it named, and opened it."""
+        account, pending = self.data, self.data.pending
+        at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
+        call = pending.pop(at) if at is not None else None
+        if call is not None and error:
+            account.given.tried = [*account.given.tried[1 - MAX_TRIED :], call.text[:MAX_TRIED_CHARS]]
+        elif call is not None:
+            open_values(account.given, seq, take_source(account.given, seq, call.text, self._extractors))
+        take_source(account.given, seq, text, self._extractors, most_of(text, MAX_CHARS))
+        account.results += 1
+        keep_result(account.kept, seq, text)
+        note_output(account.outputs, seq, text)
+
+    def _judge(self, seq: int, text: str) -> None:
+        """Judge a message of the agent. It grounds nothing."""
+        account = self.data
+        account.answer = judge(account.given, text, self._chosen(text), looked_up=account.results > 0, seq=seq)
+        account.call = account.written = None
+        account.unknown *= UNKNOWN_FADES
+        new = note_said(account.outputs, seq, text, answer=True)
+        if account.kept.whole and account.kept.results and len(text) <= MAX_MISPLACED_CHARS:
+            account.open_text, account.open_new = text.encode("utf-8", "replace").decode(), new
+
+    def _judge_written(self, seq: int, tool: str, prose: str) -> Grounds | None:
+        """Judge what a call writes for people; ``None`` if it writes nothing."""
+        account = self.data
+        if not prose:
+            return None
+        stated = facts_of(stated_in(account.given, prose, self._extractors), prose, planned=plans(tool, prose))
+        more, looked_up = _misplaced(account, prose, account.outputs.known), account.results > 0
+        return judge_claims(account.given, prose, stated, looked_up=looked_up, seq=seq, cited=False, more=more)
+
+    def _close_answer(self) -> None:
+        """Hold the newest message, which is an answer, against the records of the results, once."""
+        account = self.data
+        answer, text, more = account.answer, account.open_text, account.misplaced()
+        account.open_text, account.open_new = "", []
+        if more and answer is not None:
+            chosen, looked_up, seq = self._chosen(text), answer.looked_up, answer.seq
+            account.answer = judge(account.given, text, chosen, looked_up=looked_up, seq=seq, more=more)
+
+    def _chosen(self, text: str) -> Sequence[Extractor]:
+        """Return extractors; without that of quotations where results in another language had to be translated."""
+        told = "\n".join(result.text for result in self.data.kept.results)
+        if not told or _QUOTING.isdisjoint(text) or not differ(text, told):
+            return self._extractors
+        return [each for each in self._extractors if each.extractor is not quotes]
+
+
+_QUOTING = frozenset('"“”„«»「」')
+
 
 _COPY = msgspec.msgpack.Decoder(list[Claim])
 
 
-class _Guarded(Informed):
+class _Guarded:
     """An extractor that finds nothing where it fails, and is named then."""
 
     def __init__(self, name: str, extractor: Extractor, failed: dict[str, str]) -> None:
         self._name, self.extractor, self._failed = name, extractor, failed
-        self._copied = extractor not in BUILT_IN.values()  # ours give claims of the right types
+        self._is_ours = extractor in BUILT_IN.values()  # ours give claims of the right types
 
-    def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
+    def __call__(self, text: str) -> Sequence[Claim]:
         """Return the claims of a text, checked."""
         try:
-            if self.extractor is numbers:
-                stated = numbers(text, taken)
-                return _checked(stated[:MAX_CLAIMS], len(text), copied=False) if stated else stated
-            if not self._copied:
+            if self._is_ours:
                 return self.extractor(text)
             return _checked(list(islice(self.extractor(text), MAX_CLAIMS)), len(text))
         except Exception as error:
@@ -479,9 +404,9 @@ class _Guarded(Informed):
             return ()
 
 
-def _checked(claims: list[Claim], length: int, *, copied: bool = True) -> list[Claim]:
+def _checked(claims: list[Claim], length: int) -> list[Claim]:
     """Return claims of a text of that length, or raise for one that is of no use, or that could not be stored."""
-    found = _COPY.decode(msgspec.msgpack.encode(claims)) if copied else claims
+    found = _COPY.decode(msgspec.msgpack.encode(claims))
     for claim in found:
         if not claim.forms or not 0 <= claim.start <= length:
             raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")

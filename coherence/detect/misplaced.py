@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.detect.extractors import dates, times
-from coherence.detect.number_words import WORDS
 from coherence.detect.records import Group, Kept, Unit, marks_of, marks_of_result, parse
 from coherence.detect.text_analysis import is_name, tokens
 from coherence.detect.values import digest
@@ -46,15 +44,6 @@ _CHANGES = lazy_regex(
     re.IGNORECASE,
 )
 _CAPITAL = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}")
-_BE = word_set("is are was were have has had sind ist haben hat sont est ont son es están estan está sono")
-_DENIES = word_set("not no nicht pas never kein keine none neither nor")
-_PAIR = word_set("both beide beiden")
-_FILLERS = word_set("now currently still also already both been just jetzt noch auch done")
-_WHOLE = word_set("all both every each everything alle beide jede jeder tous toutes todos todas tutti tutte")
-_BAD = word_set(
-    "fail failed failure error errors missing denied rejected refused expired down offline unreachable skipped broken "
-    "timeout fehler fehlgeschlagen échec erreur fallo"
-)
 _WORD = lazy_regex(r"[\w'-]{1,60}")
 _YEAR = lazy_regex(r"(?:19|20)\d\d")
 
@@ -71,8 +60,6 @@ class Misplaced(NamedTuple):
 
     text: str
     """The part of the answer."""
-    kind: str
-    """``row`` or ``count``."""
     near: str
     """Words of the result."""
     seq: int
@@ -89,7 +76,7 @@ class _Said(NamedTuple):
 
 
 def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Misplaced]:
-    """Yield the parts of an answer that mix two records of one result, or count its records wrongly.
+    """Yield the parts of an answer that mix two records of one result.
 
     Parameters
     ----------
@@ -109,16 +96,13 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
     short = len(answer) <= SHORT_ANSWER
     for said in islice(_parts(answer), MAX_PIECES):
         words = [word.casefold() for word in _WORD.findall(said.text)]
-        mixable = _COMPARES.isdisjoint(words) and _CHANGES.search(said.text) is None
+        if not _COMPARES.isdisjoint(words) or _CHANGES.search(said.text) is not None:
+            continue
         for group in groups:
-            near = _wrong_count(group, words)
+            rest = [marks for seq, marks in others if seq != group.seq]
+            near = _mixed(group, said, asked, rest, short=short)
             if near is not None:
-                yield Misplaced(said.text.strip(), "count", near, group.seq)
-                break
-            rest = [marks for seq, marks in others if seq != group.seq] if mixable else []
-            near = _mixed(group, said, asked, rest, short=short) if mixable else None
-            if near is not None:
-                yield Misplaced(said.text.strip(), "row", near, group.seq)
+                yield Misplaced(said.text.strip(), near, group.seq)
                 break
 
 
@@ -129,21 +113,9 @@ def _parts(answer: str) -> Iterator[_Said]:
             continue
         before: frozenset[str] = frozenset()
         for part in _JOINT.split(sentence):
-            marks = _plain_marks(part)
+            marks = marks_of(part)
             yield _Said(part, marks, tokens(" ".join(_CAPITAL.findall(part))), before)
             before = before | marks
-
-
-def _plain_marks(part: str) -> frozenset[str]:
-    """Return the marks of a part of an answer; a number within a day or a time is none."""
-    marks = marks_of(part)
-    if not any(mark[:2] in ("d:", "t:") for mark in marks):
-        return marks
-    rest = part
-    for claim in (*dates(part), *times(part)):
-        rest = rest.replace(claim.text, " ")
-    kept = marks_of(rest)
-    return frozenset(mark for mark in marks if mark in kept or not mark.isdigit())
 
 
 def _mixed(
@@ -267,30 +239,3 @@ def _tells(mark: str) -> bool:
     if _YEAR.fullmatch(mark) is not None:
         return False
     return is_name(mark) or len(mark) >= LEAST_WORD - 1 or (len(mark) > 1 and mark.isdigit())
-
-
-def _wrong_count(group: Group, words: Sequence[str]) -> str | None:
-    """Return how many records are so where a part of an answer says that all, or another number, are."""
-    be = next((at for at, word in enumerate(words[:12]) if word in _BE), 0)
-    if not be or "been" in words or not _DENIES.isdisjoint(words[max(0, be - 3) : be + 4]):
-        return None
-    head, told, size = words[max(0, be - 8) : be], words[be + 1 : be + 4], len(group.records)
-    numbers = [int(word) if word.isdigit() else WORDS[word] for word in head if word.isdigit() or word in WORDS]
-    whole = not _WHOLE.isdisjoint(head)
-    if whole:
-        claimed = 2 if not _PAIR.isdisjoint(head) else next(iter(numbers), 0)
-        if claimed != size:
-            return None
-    elif len(numbers) == 2 and numbers[1] == size and "of" in head:
-        claimed = numbers[0]
-    else:
-        return None
-    word = next((word for word in told if len(word) >= LEAST_WORD and word.isalpha() and word not in _FILLERS), "")
-    having = min((len(group.where.get(token, ())) for token in tokens(word)), default=0)
-    if 0 < having != claimed:
-        return f"{having} of {size}: {word}"
-    if whole:
-        bad = [record.text for record in group.records if not _BAD.isdisjoint(_WORD.findall(record.text.casefold()))]
-        if 0 < len(bad) < size and not having:
-            return bad[0]
-    return None

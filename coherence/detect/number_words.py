@@ -42,7 +42,7 @@ MEASURES = {
 """Unit behind a spelt number -> its base unit, and how many of those it is."""
 
 _OF_CLOCK = lazy_regex(r"(?:heures?|horas?|ore|uhr|[a-zäöüéèíóú]{4,9}(?:zehn|zig|een|teen|ty))[ -]\Z", re.IGNORECASE)
-"""What stands before the minutes of a time, or the second half of a year."""
+"""Words before the minutes of a time, or the second half of a year."""
 
 _BREAKS = str.maketrans(dict.fromkeys("-.,:;!?()[]*_\"'“”„«»/", " "))
 

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, islice, pairwise, permutations
+from itertools import combinations, islice, pairwise
 from statistics import median
 from typing import TypeAlias
 
@@ -41,7 +41,6 @@ BY_CHANCE = {
     "beside": 0.6,
     "measure": 0.3,
     "line": 0.3,
-    "column": 0.3,
     "short": 0.3,
     "runs": 0.15,
     "given": 0.3,
@@ -52,7 +51,7 @@ BY_CHANCE = {
 LOOSE = ("measure", "given", "few")
 """Sources that make round numbers of anything."""
 
-OF_STATED = ("said", "beside", "measure", "column")
+OF_STATED = ("said", "beside", "measure")
 """Sources that begin with a number that the answer states; the others have given numbers alone."""
 
 NEAREST, BESIDE = 3, 0.9
@@ -119,6 +118,11 @@ class Reckoning:
     def _numbers(self) -> list[SeenNumber]:
         newest = [number for number in self._given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
         return [number for number in newest if number.unit or number.value not in YEARS]
+
+    @cached_property
+    def _lone(self) -> list[Amount]:
+        """The numbers of all sources, where they are few."""
+        return list(dict.fromkeys(map(_of, self._numbers))) if len(self._numbers) <= FEW else []
 
     @cached_property
     def _lines(self) -> list[list[SeenNumber]]:
@@ -198,14 +202,16 @@ class Reckoning:
                     made = _converted(stated[-1], asked)
                 case "line":
                     made = self._line(asked)
-                case "column":
-                    made = (each for two in self._mates(asked, stated[-1]) for each in _made(stated[-1], two, asked))
                 case "short":
-                    made = self._short(asked)
+                    columns = (column for column in self._columns if len(column) <= FEW)
+                    pairs = (pair for column in columns for pair in combinations(column, 2))
+                    made = (each for one, two in pairs for each in _made(_of(one), _of(two), asked))
                 case "runs":
                     made = self._runs(asked)
+                case "given":
+                    made = (each for number in self._lone for each in _converted(number, asked))
                 case _:
-                    made = self._few(asked, convert=tier == "given")
+                    made = (each for one, two in combinations(self._lone, 2) for each in _made(one, two, asked))
             results = [float(f"{each:.9g}") for each in islice(made, self._room) if each > 0.0]
             self._room -= len(results)
             self._built[key] = sorted({*results})
@@ -252,17 +258,6 @@ class Reckoning:
         groups = [group for group in (*self._lines, *self._columns) if any(abs(each.value) in values for each in group)]
         return list({_of(each): None for group in groups for each in group if abs(each.value) not in values})
 
-    def _short(self, asked: Asked) -> Iterator[float]:
-        """Yield what two numbers of a short column make."""
-        for column in self._columns:
-            if len(column) <= FEW:
-                yield from (each for one, two in combinations(column, 2) for each in _made(_of(one), _of(two), asked))
-        if asked.unit == "%":
-            for group in (*self._lines, *self._columns):
-                values = [abs(number.value) for number in group]
-                if 2 < len(group) <= FEW:
-                    yield from (100.0 * one / (one + two) for one, two in permutations(values, 2))
-
     def _runs(self, asked: Asked) -> Iterator[float]:
         """Yield what runs of columns add up to, and of lines that are multiplied: how many of what price."""
         for column in self._columns:
@@ -275,15 +270,6 @@ class Reckoning:
             yield from _runs(found[:COLUMN])
             alone = [line[0].value for line in self._lines if len(line) == 1 and line[0].seq == seq]
             yield from (abs(sum(found) + each) for each in (*alone, sum(alone)))
-
-    def _few(self, asked: Asked, *, convert: bool) -> Iterator[float]:
-        """Yield what few numbers are in another measure, or what any two of them make, whatever source has them."""
-        if len(self._numbers) <= FEW:
-            numbers = list(dict.fromkeys(map(_of, self._numbers)))
-            if convert:
-                yield from (each for number in numbers for each in _converted(number, asked))
-            else:
-                yield from (each for one, two in combinations(numbers, 2) for each in _made(one, two, asked))
 
 
 def _said(asked: Asked, stated: Stated) -> Iterator[float]:

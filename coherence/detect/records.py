@@ -39,8 +39,8 @@ MAX_ITEMS = 200
 MAX_LEAVES = 120
 """Values of one record that are read."""
 
-KEY, VALUE, HEAD = "\0key", "\0value", "\0head"
-"""Fields of a line that is a field itself; the head of a section."""
+KEY, VALUE = "\0key", "\0value"
+"""Fields of a line that is a field itself."""
 
 MAX_VALUE = 60
 """Characters of a field that is one value."""
@@ -48,9 +48,6 @@ MAX_VALUE = 60
 ALIKE = 0.6
 """Share of their keys that two objects have in common from which they are records of one kind."""
 
-_HEADING = lazy_regex(r"^#{1,6} ", re.M)
-_SECTION = lazy_regex(r"^(?:\[[^\]\n]{1,60}\]|[\w.-]{1,60}:)[ \t]{0,9}$", re.M)
-_ITEM = lazy_regex(r"^[-*•] ", re.M)
 _FIELD = lazy_regex(r"([\w .()/-]{1,40}):\s{1,9}(\S.{0,200})")
 _PARTS = (
     lazy_regex(r"\s[—–]\s"),
@@ -59,11 +56,8 @@ _PARTS = (
     lazy_regex(r"\s/\s"),
     lazy_regex(r"(?<=[\w)\]])(?<!\b[MD][rs])(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\bNo)(?<!\b[A-Z])\.\s(?=[\w#])"),
 )
-"""What parts the records of a line, the surest first."""
-_CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,8}\)?){1,6}(?![\w-])")
-"""Groups of digits that are one number: that of a telephone."""
+"""Signs that part the records of a line, the surest first."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
-_NO_DIGIT = lazy_regex(r"\D+")
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
 """A word and a small number that together may name one thing: flat 2."""
 _DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi
@@ -158,23 +152,15 @@ def keep_result(kept: Kept, seq: int, text: str) -> None:
             kept.whole = False
 
 
-def _joined(found: re.Match[str]) -> str:
-    digits = _NO_DIGIT.sub("", found[0])
-    return digits if len(digits) >= LEAST_CHAIN else found[0]
-
-
 LONG_DAY = 12
 """Characters of the form of a day with its year."""
-
-LEAST_CHAIN = 7
-"""Digits of the number of a telephone."""
 
 
 def marks_of(text: str) -> frozenset[str]:
     """Return the tokens of a text, and the forms of its days and times."""
     digits = any(map(str.isdigit, text))
-    if digits:
-        text = _CHAIN.sub(_joined, _GROUPS.sub("", text) if "," in text else text)
+    if digits and "," in text:
+        text = _GROUPS.sub("", text)
     found = tokens(text)
     more: set[str] = {_WEEKDAYS[token] for token in found if token in _WEEKDAYS}
     if digits:
@@ -298,17 +284,6 @@ def _records(text: str) -> Iterator[list[Fields]]:
             yield from _of_json(value)
         if value is not None or body[1:2] in "{[\"'":
             return
-    for mark in (_HEADING, _ITEM, _SECTION):
-        starts = [found.start() for found in islice(mark.finditer(body), MAX_RECORDS + 1)]
-        if len(starts) > 1:
-            ends = [*starts[1:], len(body)]
-            parts = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=True)]
-            if mark is _ITEM:
-                yield [_fields_of(part[2:].split("\n")) or [("", part)] for part in parts]
-            else:
-                heads = [part.partition("\n") for part in parts]
-                yield [[(HEAD, head), *(_fields_of(rest.split("\n")) or [("", rest)])] for head, _, rest in heads]
-            return
     lines = [line for line in body.split("\n") if any(map(str.isalnum, line))]
     if len(lines) > 1:
         table = table_of(lines)
@@ -343,14 +318,6 @@ def _decoded(body: str) -> Any:
         return literal_eval(body)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _fields_of(lines: Sequence[str]) -> Fields:
-    """Return the fields that most lines are; empty where they are none."""
-    found = [field for line in lines if (field := _FIELD.match(line.strip())) is not None]
-    if 2 * len(found) <= len([line for line in lines if line.strip()]):
-        return []
-    return [(field[1], field[2]) for field in found[:MAX_LEAVES]]
 
 
 def _named(head: str, cell: str) -> str:

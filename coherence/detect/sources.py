@@ -80,11 +80,11 @@ class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
     unit: str
     seq: int
     place: int
-    """Which number of its source it is."""
+    """Place among the numbers of its source."""
     column: int
     """Digest of the word before it (``amount:``); 0 = none."""
     line: int = 0
-    """Which line of its source has it."""
+    """Number of its line in its source."""
 
 
 class Given(msgspec.Struct):
@@ -98,7 +98,7 @@ class Given(msgspec.Struct):
     opened: dict[str, int] = {}
     """Form of an address, path or id -> successful call that named it."""
     code: bool = False
-    """Whether a source named functions; tools that were never shown have names too."""
+    """True once a source named functions; tools that were never shown have names too."""
     written: dict[str, str] = {}
     """Form -> how its newest source wrote it, where that is not the form itself; of the newest 1,000."""
     faded: BloomFilter = msgspec.field(default_factory=BloomFilter)
@@ -129,7 +129,6 @@ def take_source(
     text: str,
     extractors: Sequence[Extractor],
     most: int = MAX_CHARS,
-    found: tuple[list[Claim], bool] | None = None,
 ) -> list[Claim]:
     """Remember the values of a text that the agent was given, and return them.
 
@@ -145,15 +144,13 @@ def take_source(
         What is looked for.
     most : int
         Characters that are read, half from each end.
-    found : tuple, optional
-        What :func:`~coherence.detect.extractors.extract_some` has found in the text, if that is known already.
     """
     folded = fold(ends(text, most, "\n\n"))
     if len(text) > most or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
     text = ends(folded, MAX_FOLDED, "\n\n")
-    claims, cut = extract_some(text, extractors) if found is None else found
+    claims, cut = extract_some(text, extractors)
     given.lost += cut
     _take_values(given, seq, claims)
     days = (_DIGITS.match(day[0]) for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED))
@@ -353,8 +350,8 @@ class Outputs(msgspec.Struct):
     """The newest message of the agent."""
 
 
-def _know(outputs: Outputs, text: str) -> tuple[dict[int, None], list[int]]:
-    """Remember what was said, and return its digests, and those of them that were not known before."""
+def note_asked(outputs: Outputs, text: str) -> tuple[dict[int, None], list[int]]:
+    """Remember what somebody said, and return its digests, and those of them that were not known before."""
     said = dict.fromkeys(map(digest, sorted(tokens(ends(text, MAX_OUTPUT_CHARS, "\n\n")))))
     known = outputs.known
     new = [mark for mark in said if known.pop(mark, said) is said]  # what is known holds None
@@ -364,11 +361,6 @@ def _know(outputs: Outputs, text: str) -> tuple[dict[int, None], list[int]]:
         for mark in list(known)[: over + MAX_KNOWN // 20]:
             del known[mark]
     return said, new
-
-
-def note_asked(outputs: Outputs, text: str) -> None:
-    """Take in what the user or the host said."""
-    _know(outputs, text)
 
 
 def note_output(outputs: Outputs, seq: int, text: str) -> None:
@@ -399,7 +391,7 @@ def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> list[in
     answer : bool
         Whether it is a message.
     """
-    said, new = _know(outputs, text)
+    said, new = note_asked(outputs, text)
     for output in outputs.newest:
         if not output.used:
             marks = output.marks
@@ -416,7 +408,7 @@ def unused_share(outputs: Outputs) -> float | None:
     Examples
     --------
     >>> outputs = Outputs()
-    >>> note_asked(outputs, "Where does Anna live?")
+    >>> said, new = note_asked(outputs, "Where does Anna live?")
     >>> note_output(outputs, 2, "anna@example.org, Elm Street 12b, Bergen")
     >>> note_output(outputs, 3, "The museum opens at ten on Sundays.")
     >>> new = note_said(outputs, 4, "Anna lives in Elm Street, Bergen.", answer=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import sqrt
 from unicodedata import normalize
@@ -20,7 +20,7 @@ MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
 
 LONG = 32_000
-"""What a tool returns in more characters is skimmed: an embedder reads its beginning alone, and looking at it must not
+"""A tool result of more characters is skimmed: an embedder reads its beginning alone, and looking at it must not
 cost more."""
 
 SKIMMED = 2_000
@@ -46,7 +46,7 @@ _TOKEN = twin_regex(
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ZEROS = lazy_regex(r"^(\d+)\.0+$")
 _PATH_END = "/.,;:!?"
-"""What may follow a path or an address and is none of it: a slash, or the end of a sentence."""
+"""Characters behind a path or an address that are no part of it: a slash, or the end of a sentence."""
 _SUFFIXES = ("ings", "ing", "ed", "es", "s")
 _DENSE = lazy_regex("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 """Scripts without spaces between words."""
@@ -175,7 +175,7 @@ _CUES = (
     " task",
     " ai ",
 )
-"""What instructions to an agent hold; looked for in all of a long result, which costs next to nothing."""
+"""Phrases of instructions to an agent; all of a long result is searched for them, which costs next to nothing."""
 
 MAX_SENTENCES = 300
 """Sentences kept of one result, half from each end."""
@@ -203,7 +203,7 @@ _COMMANDS = lazy_regex(
     r"commands?|instructions?|steps?)\Z",
     re.IGNORECASE,
 )
-"""What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
+"""Words in front of a colon that ask the reader to act; a bare verb there names a field ("Pay to:")."""
 _TOLD = word_set("a all an any every her him his it its me my our that the their them this to us your")
 """Words behind the verb of a command, which names of fields, such as "contact email address", do not have."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
@@ -405,14 +405,9 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_parts", "_sentences", "_skims", "_statements", "_tokens", "raw")
-
     def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
         self._skims = skims
-        self._tokens: frozenset[str] | None = None
-        self._sentences: list[str] | None = None
-        self._statements: list[str] | None = None
         self._parts: dict[tuple[int, str], TextAnalysis] = {}
 
     def part(self, most: int, between: str = " ") -> TextAnalysis:
@@ -428,26 +423,20 @@ class TextAnalysis:
             found = self._parts[most, between] = TextAnalysis(ends(self.raw, most, between))
         return found
 
-    @property
+    @cached_property
     def tokens(self) -> frozenset[str]:
         """See :func:`tokens`."""
-        if self._tokens is None:
-            self._tokens = tokens(self.raw)
-        return self._tokens
+        return tokens(self.raw)
 
-    @property
+    @cached_property
     def sentences(self) -> list[str]:
         """See :func:`sentences`; not to be changed."""
-        if self._sentences is None:
-            self._sentences = sentences(self.raw)
-        return self._sentences
+        return sentences(self.raw)
 
-    @property
+    @cached_property
     def statements(self) -> list[str]:
         """See :func:`statements`; not to be changed."""
-        if self._statements is None:
-            self._statements = statements(self.raw)
-        return self._statements
+        return statements(self.raw)
 
     @property
     def is_blank(self) -> bool:

@@ -132,7 +132,7 @@ def claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 _TREE = word_set("tree repo repository directory checkout branch workspace git copy status")
-"""What "clean" means by saying that nothing has changed: a function may be clean, too."""
+"""Words beside which "clean" says that nothing has changed: a function may be clean, too."""
 _POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
 _IS = BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "there"}
 

@@ -98,13 +98,13 @@ UNITS = {
 """Unit -> its base unit, and how many of those it is."""
 
 FIELD_UNITS = {"pct": "percent", "pounds": "", "hrs": "hours"}
-"""How names of fields shorten units; pounds are money or weight."""
+"""Short forms of units in the names of fields; pounds are money or weight."""
 
 UNSURE = frozenset(["m", "s", "h", "g", "mi", "min", "day", "week", "hour", "minute", "second", "sec", "foot"])
 """Units that mean something else in many names of fields: ``temp_min``, ``day``."""
 
 NARROW = "\u202f"
-"""What parts groups of digits in a folded text where a space does that stands nowhere else."""
+"""Space that parts groups of digits in a folded text and stands nowhere else."""
 
 _TRACKING = lazy_regex(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
 _WORD = twin_regex(r"\w{1,80}")
@@ -125,7 +125,7 @@ class Quantity(NamedTuple):
 
     value: float
     grain: float
-    """What one of its last written digit is worth: 0.01 for 3.14, 10,000 for 1.23 million."""
+    """Value of one of its last written digit: 0.01 for 3.14, 10,000 for 1.23 million."""
     unit: str = ""
     """Base unit, currency or ``%``; empty for a bare number."""
 
@@ -212,7 +212,7 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
         value = float(plain)
     except ValueError:
         return None
-    if not -1e300 < value < 1e300:
+    if not -1e280 < value < 1e280:  # so that no scale or unit makes it infinite
         return None
     mantissa, _, exponent = plain.lower().partition("e")
     places = int(exponent or 0) - len(mantissa.partition(".")[2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,22 +23,11 @@ from coherence.core.events import (
 )
 from coherence.core.readings import Counters
 from coherence.monitor.session_header import began_as
-from coherence.providers.transcript import Step, Transcript, TranscriptCall
+from coherence.providers.transcript import Step, Transcript, TranscriptCall, add_usage
 from coherence.store.errors import StoreError
 from coherence.store.rows import SessionRow
 from coherence.store.runs import session_label
 from coherence.store.store import Store
-
-_MAGIC = b"SQLite format 3\x00"
-
-
-def is_store(path: str | Path) -> bool:
-    """Tell whether a file is an SQLite file."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
 
 
 def read_recorded(path: str | Path) -> list[Transcript]:
@@ -144,14 +132,4 @@ def _spend(steps: list[Step], used: Counters) -> None:
     at = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].role == "assistant"), None)
     if at is None:
         return
-    before = steps[at].usage or Counters()
-    total = Counters(
-        tokens_in=_sum(before.tokens_in, used.tokens_in),
-        tokens_out=_sum(before.tokens_out, used.tokens_out),
-        cost_usd=_sum(before.cost_usd, used.cost_usd),
-    )
-    steps[at] = msgspec.structs.replace(steps[at], usage=total)
-
-
-def _sum(one: Any, other: Any) -> Any:
-    return one if other is None else other if one is None else one + other
+    steps[at] = msgspec.structs.replace(steps[at], usage=add_usage(steps[at].usage or Counters(), used))

@@ -103,7 +103,7 @@ def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sq
 
 
 FORK_WAIT_S = 2.0
-"""How long a fork waits for transactions and reads of other threads, in seconds."""
+"""Longest wait of a fork for transactions and reads of other threads, in seconds."""
 
 _unusable: set[str] = set()
 
@@ -147,23 +147,17 @@ def refuse_unusable(path: Path) -> None:
         )
 
 
-def _before() -> None:
+def _tell(method: Callable[[Forkable], None]) -> None:
     for store in list(_stores):
-        store.before_fork()
-
-
-def _in_parent() -> None:
-    for store in list(_stores):
-        store.after_fork_in_parent()
-
-
-def _in_child() -> None:
-    for store in list(_stores):
-        store.after_fork_in_child()
+        method(store)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(
+        before=lambda: _tell(lambda store: store.before_fork()),
+        after_in_parent=lambda: _tell(lambda store: store.after_fork_in_parent()),
+        after_in_child=lambda: _tell(lambda store: store.after_fork_in_child()),
+    )
 
 
 class Readers:

@@ -13,7 +13,7 @@ import msgspec
 from coherence.store.rows import AuditRow, EventRow
 
 NO_HASH = bytes(32)
-"""What the first event ever follows."""
+"""Hash that the first event of all follows."""
 
 _encode = msgspec.json.Encoder().encode
 

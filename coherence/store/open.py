@@ -121,21 +121,10 @@ def _refuse_strangers(path: Path, timeout_s: float) -> None:
         except sqlite3.DatabaseError:
             if mode == "ro":
                 raise
-            _refuse_unreleased(path)
             continue  # another process was writing; the second look is orderly
         finally:
             connection.close()
         _refuse_stranger(path, *found)
-
-
-def _refuse_unreleased(path: Path) -> None:
-    """Look at the bytes of a damaged file before SQLite does again, which would leave log files beside it."""
-    if in_use(path):  # closing a plain handle on it would drop the locks of that store
-        return
-    with suppress(OSError), open(path, "rb") as file:
-        header = file.read(HEADER_BYTES)
-        if header.startswith(MAGIC) and header[68:72] == schema.UNRELEASED_ID.to_bytes(4, "big"):
-            _refuse_stranger(path, schema.UNRELEASED_ID, 0, 0)
 
 
 def _owner(connection: sqlite3.Connection) -> Any:
@@ -143,12 +132,6 @@ def _owner(connection: sqlite3.Connection) -> Any:
 
 
 def _refuse_stranger(path: Path, owner: int, version: int, tables: int) -> None:
-    if owner == schema.UNRELEASED_ID:
-        raise StoreError(
-            path,
-            "it was made by an earlier, unreleased version of this package, in a form that this one does not read, and "
-            "is left as it is; choose another path for a new store, and read this one with the version that made it",
-        )
     if owner != schema.APPLICATION_ID and (owner or tables or version):
         raise StoreError(
             path, f"this is a SQLite file of another program (application_id {owner:#x}); choose another path"
@@ -210,6 +193,17 @@ def _chunks(header: bytes, rest: IO[bytes]) -> Iterator[bytes]:
     yield header
     while chunk := rest.read(CHUNK_BYTES):
         yield chunk
+
+
+def is_sqlite(path: str | Path) -> bool:
+    """Tell whether a path is that of a regular SQLite file."""
+    try:
+        if not Path(path).is_file():  # a pipe would be waited for
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def kind_in_words(header: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
@@ -36,34 +37,23 @@ FIRING_COUNTS = (
     "SELECT pattern, 2 * pair + count(DISTINCT arm) FROM statistics_firings AS f WHERE agent = :agent AND pair = "
     "(SELECT max(pair) FROM statistics_firings WHERE pattern = f.pattern AND agent = :agent) GROUP BY pattern"
 )
-"""Where the pairs of an agent go on."""
+"""Number of the next firing of each pattern of an agent; parameter: agent."""
 
 
-def event_row(
-    seq: int,
-    ts: float,
-    kind: str,
-    data: str,
-    index: float | None,
-    band: str | None,
-    pressure: float | None,
-    mode: str | None,
-    reading: str | None,
-    decision: str | None,
-    decision_data: str | None,
-) -> EventRow:
+def event_row(row: Sequence[Any]) -> EventRow:
     """Return one row of :data:`EVENTS`."""
+    seq, ts, kind, data, index, band, pressure, mode, reading, decision, decided = row
     return EventRow(
         seq,
         ts,
         kind,
         data,
         None if reading is None else ReadingRow(index, band, pressure, mode, reading),
-        None if decision is None or decision_data is None else DecisionRow(decision, decision_data),
+        None if decision is None or decided is None else DecisionRow(decision, decided),
     )
 
 
 def audit_row(row: tuple[Any, ...]) -> AuditRow:
     """Return one row of :data:`AUDIT`."""
     number, session_id, session, agent, source, prev_hash, row_hash, *event = row
-    return AuditRow(number, session_id, session, agent, source, event_row(*event), prev_hash, row_hash)
+    return AuditRow(number, session_id, session, agent, source, event_row(event), prev_hash, row_hash)

@@ -66,7 +66,7 @@ class FiringRow(msgspec.Struct, frozen=True):
     arm: str
     """``treatment`` or ``control``."""
     text: str
-    """What the agent was told, or would have been told."""
+    """Words that the agent was given, or would have been given."""
 
 
 class FiringOutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ class EventRow(msgspec.Struct, frozen=True):
     delivered: str | None = None
     """Id of the firing that this event confirms to have reached the agent."""
     outcomes: tuple[FiringOutcomeRow, ...] = ()
-    """What became known of earlier firings with this event."""
+    """Outcomes of earlier firings that became known with this event."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -146,6 +146,6 @@ class RunRow(msgspec.Struct, frozen=True):
     maxima: tuple[tuple[str, str, float], ...] = ()
     """(metric, version, highest risk in [0, 1]), each metric once."""
     success: bool | None = None
-    """What its newest outcome says, if it says anything."""
+    """Success or failure by its newest outcome; ``None`` = unknown."""
     mixed: bool = False
-    """Whether several processes told tasks of their own as this one run: nothing can be learned from it."""
+    """True if several processes reported tasks of their own as this one run: nothing can be learned from it."""

@@ -10,10 +10,6 @@ from importlib.resources import files
 APPLICATION_ID = 0x436F6865
 """``Cohe``: marks a SQLite file as a store of ours. Never changes."""
 
-UNRELEASED_ID = 0x436F6872
-"""``Cohr``: marks a store that was made before the first release, in a form that nothing reads any more."""
-
-
 GUARD_EVENTS = 2
 """The migration by which a guard's trail becomes part of the chain."""
 

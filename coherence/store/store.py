@@ -28,21 +28,10 @@ from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.hash_chain import ChainFault
 from coherence.store.open import open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.rows import GUARD_SESSION, AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
+from coherence.store.rows import GUARD_SESSION, AuditRow, EventRow, FiringResult, SessionRow
 from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
 
-__all__ = [
-    "AuditRow",
-    "ChainFault",
-    "DecisionRow",
-    "EventRow",
-    "ReadingRow",
-    "SessionRow",
-    "Store",
-    "StoreError",
-    "StoreWarning",
-    "Transaction",
-]
+__all__ = ["Store", "Transaction"]
 
 PAGE = 500
 """Rows read at once while streaming."""
@@ -70,7 +59,7 @@ class Store:
     """
 
     recovered_from: Path | None
-    """Where a damaged file was moved to, ``None`` if it was not damaged."""
+    """New place of a damaged file, ``None`` if it was not damaged."""
 
     def __init__(self, path: str | Path, *, timeout_s: float = 10.0, synchronous: Synchronous = "FULL") -> None:
         if synchronous not in ("NORMAL", "FULL"):
@@ -171,21 +160,17 @@ class Store:
         left = 2**63 - 1 if limit is None else limit
         last = 2**63 - 1 if until is None else until
         while left > 0:
-            bounds = (session_id, after, last, min(left, PAGE))
-            rows = self.fetch(EVENTS, bounds)
-            for row in rows:
-                yield event_row(*row)
-            if len(rows) < bounds[3]:
+            rows = self.fetch(EVENTS, (session_id, after, last, min(left, PAGE)))
+            yield from map(event_row, rows)
+            if len(rows) < min(left, PAGE):
                 return
             after, left = rows[-1][0], left - len(rows)
 
     def audit_rows(self, *, after: int = 0) -> Iterator[AuditRow]:
         """Yield the events of all sessions in the order of the chain, from the one after id ``after`` on."""
         while True:
-            bounds = (after, PAGE)
-            rows = self.fetch(AUDIT, bounds)
-            for row in rows:
-                yield audit_row(row)
+            rows = self.fetch(AUDIT, (after, PAGE))
+            yield from map(audit_row, rows)
             if len(rows) < PAGE:
                 return
             after = rows[-1][0]

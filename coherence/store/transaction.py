@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from coherence.store.connections import explain
 from coherence.store.errors import StoreError
 from coherence.store.hash_chain import digest
@@ -111,12 +113,9 @@ class Transaction:
                 events.append((session.id, agent, row.seq, ts, row.kind, source, row.data, head, row_hash))
                 head = row_hash
                 if (read := row.reading) is not None:
-                    numbers = (
-                        _finite_or_none("coherence_index", read.coherence_index),
-                        read.band,
-                        _finite_or_none("pressure", read.pressure),
-                    )
-                    readings.append((session.id, row.seq, ts, source, *numbers, read.mode, read.data))
+                    index = _finite_or_none("coherence_index", read.coherence_index)
+                    pressure = _finite_or_none("pressure", read.pressure)
+                    readings.append((session.id, row.seq, ts, source, index, read.band, pressure, read.mode, read.data))
                 if (decided := row.decision) is not None:
                     decisions.append((session.id, row.seq, ts, source, decided.kind, decided.data))
             self._connection.executemany(INSERT_EVENT, events)
@@ -265,11 +264,12 @@ CONFIRM = (
     f"UPDATE firings SET delivered = 1, delivered_id = ({_EVENT}) "  # noqa: S608 - only constants
     "WHERE firing_id = :id AND arm = 'treatment' AND delivered = 0"
 )
-"""What cannot be confirmed (an unknown id, a control, a second time) is no reason to lose the event that says it."""
+"""Changes nothing for an unknown id, a control or a second time: that is no reason to lose the event."""
 INSERT_OUTCOME = (
-    f"INSERT INTO firing_outcomes SELECT :id, :horizon, ({_EVENT}), :pressure, :error, :switched, :task "  # noqa: S608
-    "WHERE EXISTS (SELECT 1 FROM firings WHERE firing_id = :id) "
-    "AND NOT EXISTS (SELECT 1 FROM firing_outcomes WHERE firing_id = :id AND horizon = :horizon)"
+    f"INSERT INTO firing_outcomes SELECT :firing, :horizon, ({_EVENT}), "  # noqa: S608 - only constants
+    ":pressure_change, :error_resolved, :tool_switched, :task_success "
+    "WHERE EXISTS (SELECT 1 FROM firings WHERE firing_id = :firing) "
+    "AND NOT EXISTS (SELECT 1 FROM firing_outcomes WHERE firing_id = :firing AND horizon = :horizon)"
 )
 """The first one counts: two processes that go on with one session both see what comes of a firing."""
 
@@ -282,29 +282,21 @@ def add_firings(connection: sqlite3.Connection, path: Path, session_id: int, row
     StoreError
         The id of a firing is there already, or the database refuses something else about it.
     """
-    for row in rows:
-        event = {"session": session_id, "seq": row.seq}
-        if (fired := row.firing) is not None:
-            values = {"pattern": fired.pattern, "pair": fired.pair, "arm": fired.arm, "text": fired.text}
-            try:
-                connection.execute(INSERT_FIRING, {**event, "id": fired.id, **values})
-            except sqlite3.IntegrityError as error:
-                raise StoreError(path, f"the store refuses the firing {fired.id!r} ({error})") from error
-        if row.delivered is not None:
-            connection.execute(CONFIRM, {**event, "id": row.delivered})
-        for outcome in row.outcomes:
-            measured = {
-                "id": outcome.firing,
-                "horizon": outcome.horizon,
-                "pressure": outcome.pressure_change,
-                "error": outcome.error_resolved,
-                "switched": outcome.tool_switched,
-                "task": outcome.task_success,
-            }
-            try:
-                connection.execute(INSERT_OUTCOME, {**event, **measured})
-            except sqlite3.IntegrityError as error:
-                raise StoreError(path, f"the store refuses an outcome of {outcome.firing!r} ({error})") from error
+    about = ""
+    try:
+        for row in rows:
+            event = {"session": session_id, "seq": row.seq}
+            if row.firing is not None:
+                about = f"the firing {row.firing.id!r}"
+                connection.execute(INSERT_FIRING, {**event, **msgspec.structs.asdict(row.firing)})
+            if row.delivered is not None:
+                about = f"the delivery of {row.delivered!r}"
+                connection.execute(CONFIRM, {**event, "id": row.delivered})
+            for outcome in row.outcomes:
+                about = f"an outcome of {outcome.firing!r}"
+                connection.execute(INSERT_OUTCOME, {**event, **msgspec.structs.asdict(outcome)})
+    except sqlite3.IntegrityError as error:
+        raise StoreError(path, f"the store refuses {about} ({error})") from error
 
 
 BATCH = 1000

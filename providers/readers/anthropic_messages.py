@@ -69,7 +69,7 @@ class AnthropicMessage(msgspec.Struct):
     usage: AnthropicUsage | None = None
     id: str | None = None
     ts: Any = None
-    """When it was there, Unix seconds; sessions of Claude Code tell."""
+    """Unix seconds at which it was there; known in sessions of Claude Code."""
 
     def __post_init__(self) -> None:
         self.ts = seconds_of(self.ts)

@@ -31,7 +31,7 @@ LABELS = (
     "derailed",
     "onset_step",
 )
-"""What this package reads of a run's labels."""
+"""Labels of a run that this package reads."""
 
 ALIKE = 0.8
 """From which likeness on the name of a label that is not read is taken for a slip, 1 = the same."""

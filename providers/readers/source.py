@@ -21,7 +21,7 @@ from coherence.providers.transcript import Step, Transcript
 T = TypeVar("T")
 
 MAX_BYTES = 1 << 30
-"""How large a transcript file may be once decompressed: 1 GiB."""
+"""Largest size of a transcript file once decompressed: 1 GiB."""
 
 _CHUNK = 1 << 20
 
@@ -31,7 +31,7 @@ class Document(NamedTuple):
 
     value: Any
     line: int | None
-    """Where it stands; ``None`` for one value over several lines."""
+    """Its line; ``None`` for one value over several lines."""
 
 
 class Source(NamedTuple):
@@ -40,7 +40,7 @@ class Source(NamedTuple):
     path: str
     documents: list[Document]
     torn: TranscriptError | None = None
-    """Why the last line is not JSON, where all lines before it are."""
+    """Fault of a last line that is not JSON, where all lines before it are."""
 
     def convert(self, document: Document, kind: type[T], expected: str) -> T:
         """Return a document as a record, or raise an error that says what was expected."""

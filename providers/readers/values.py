@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_DEPTH = 100
-"""How deep the arguments of a tool call may be nested."""
+"""Levels to which the arguments of a tool call may be nested."""
 
 MAX_SECONDS = 1e11
 """From where on a number is no time in seconds: milliseconds since 1970 are more."""

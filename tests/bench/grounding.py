@@ -18,12 +18,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from coherence.core.events import Event, Goal, Message, ToolCall, ToolResult
 from coherence.core.readings import Claim
 from coherence.detect.answer_text import without_thinking
 from coherence.detect.arithmetic import rounded
+from coherence.detect.detector import Observed
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge
-from coherence.detect.grounding_state import GroundingAccount, note_call, note_given, note_message, note_result
+from coherence.detect.grounding_state import GroundingAccount, GroundingDetector
 from coherence.detect.sources import lookup
 from coherence.detect.values import fold
 
@@ -44,9 +48,9 @@ def load(name: str) -> list[Run]:
 
 def answers(run: Run, spent: list[float]) -> Iterator[tuple[GroundingAccount, str, bool]]:
     """Yield the account before each message without a call, the message, and whether it is the last one."""
-    account = GroundingAccount()
+    detector = GroundingDetector(DEFAULT)
     for text in (run.get("system"), run["goal"]):
-        note_given(account, 0, text or "", CHOSEN)
+        detector.observe(Observed.of(Goal(text or "")))
     steps = run["steps"]
     plain = [
         step["i"] for step in steps if step["role"] == "assistant" and step["content"] and not step.get("tool_calls")
@@ -54,17 +58,15 @@ def answers(run: Run, spent: list[float]) -> Iterator[tuple[GroundingAccount, st
     for step in steps:
         seq, text = step["i"] + 1, step["content"] or ""
         if step["i"] in plain:
-            yield account, text, step["i"] == plain[-1]
+            yield detector.data, text, step["i"] == plain[-1]
         begun = time.process_time()
-        if step["role"] == "user":
-            note_given(account, seq, text, CHOSEN)
-        elif step["role"] == "tool":
-            error = bool(step.get("is_error"))
-            note_result(account, seq, None, step.get("tool_result") or text, CHOSEN, error=error)
-        else:
-            note_message(account, seq, text, CHOSEN)
-            for call in step.get("tool_calls") or ():
-                note_call(account, seq, f"{seq}", call["name"], call["arguments"], CHOSEN)
+        events: list[Event] = [Message(step["role"], text)]
+        if step["role"] == "tool":
+            events = [ToolResult(step.get("tool_result") or text, error=bool(step.get("is_error")))]
+        for call in step.get("tool_calls") or ():
+            events.append(ToolCall(call["name"], msgspec.Raw(msgspec.json.encode(call["arguments"])), f"{seq}"))
+        for event in events:
+            detector.observe(Observed.of(event, seq))
         spent.append(time.process_time() - begun)
 
 

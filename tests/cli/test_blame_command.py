@@ -49,15 +49,8 @@ def test_blame_without_a_name_every_run_is_one_line() -> None:
     assert sum(line.startswith("undecided ") for line in lines) == 48
 
 
-@pytest.mark.parametrize("columns", ["200", "80", "50", "20"])
-def test_blame_no_line_is_wider_than_the_terminal(columns: str) -> None:
-    result = blame(WHOWHEN, "--run", "whowhen/algorithm/112", COLUMNS=columns)
-    body = result.stdout.split("\n\n")
-    assert max(map(len, "\n".join(body[:2]).splitlines())) <= max(min(int(columns), 80), 40)
-
-
-@pytest.mark.parametrize("columns", [80, 45])
-def test_blame_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, columns: int) -> None:
+@pytest.mark.parametrize("columns", [80, 45, 20])
+def test_blame_no_line_is_wider_than_the_terminal_and_names_and_paths_are_whole(tmp_path: Path, columns: int) -> None:
     paths = [f"/srv/app-{at}/releases/2024-11-0{at}/configuration/settings-production.yaml" for at in range(1, 4)]
     said = f"Let's assume that the settings are in {', '.join(paths)} as usual."
     steps: list[dict[str, Any]] = [
@@ -66,11 +59,11 @@ def test_blame_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, co
     ]
     name = "suite/a-very-long-model-name/user_task_0/important_instructions/injection_task_0/again"
     shown = blame(write(tmp_path, *steps, id=name), COLUMNS=str(columns)).stdout
-    assert max(map(len, shown.splitlines())) <= columns
+    assert max(map(len, shown.splitlines())) <= max(columns, 40)
     lines = shown.splitlines()
     assert "".join(lines[: lines.index("")]).startswith(name)
     flat = "".join(shown.split())
-    assert all(path in flat for path in paths), shown
+    assert columns < 40 or all(path in flat for path in paths), shown
     if columns == 80:
         long = blame(write(tmp_path, steps[0], {**steps[1], "content": f"Assume /{'x' * 300}/the-file.yaml"})).stdout
         assert "the-file.yaml" in "".join(long.split())

@@ -16,11 +16,12 @@ from coherence.cli.main import main
 from coherence.core.registry import register, unregister
 from coherence.core.scale import read_scale
 from coherence.evaluation import own_runs
-from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED, ObservedStep
+from coherence.evaluation.own_runs import ObservedStep
 from coherence.providers import HashingEmbedder
 from coherence.providers.transcript import Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 
+RUNS, LABELS = 10, 5
 WORDS = "login page test date field form user error session cookie token server reads writes checks".split()
 OTHER = "recipe onion garlic oven butter flour sugar simmer plate basil".split()
 
@@ -50,7 +51,7 @@ def calibrate(*arguments: object) -> Result:
 
 @pytest.fixture(autouse=True, scope="module")
 def observed() -> Iterator[None]:
-    """Observe a run once: the same ones are calibrated on again and again."""
+    """Observe a run once, and be content with few: the same ones are calibrated on again and again."""
     once: dict[str, list[ObservedStep]] = {}
     observe = own_runs.observe
 
@@ -62,12 +63,14 @@ def observed() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(own_runs, "observe", remembered)
+        for name, number in (("RUNS_NEEDED", RUNS), ("STEPS_NEEDED", 250), ("LABELS_NEEDED", LABELS)):
+            patch.setattr(own_runs, name, number)  # fewer take less time
         yield
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("runs") / "good.jsonl", [run(number) for number in range(RUNS_NEEDED)])
+    return write(tmp_path_factory.mktemp("runs") / "good.jsonl", [run(number) for number in range(RUNS)])
 
 
 def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Path, tmp_path: Path) -> None:
@@ -77,8 +80,8 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
     scale = read_scale(out)
     assert scale.embedder == HashingEmbedder().fingerprint and scale.name.startswith("hashing-own-")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("20 runs, 520 steps: 20 good, 0 off course")
-    assert lines[1] == f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
+    assert lines[0].startswith("10 runs, 260 steps: 10 good, 0 off course")
+    assert lines[1] == f"no label has moved the curves: that takes {LABELS} runs off course from a known step on"
     assert lines[3].split() == ["events-5", scale.name]
     assert f"({scale.name}: each run by a scale that was fitted without it)" in lines
     assert any(line.startswith("step_drift.change") for line in lines) and "calibration error" not in result.stdout
@@ -95,7 +98,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
 
 
 def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, tmp_path: Path) -> None:
-    runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS_NEEDED)]
+    runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS)]
     bad = write(tmp_path / "bad.jsonl", runs)
     result = calibrate(good, bad, "--embedder", "hashing", "--out", tmp_path / "scale.json")
     assert result.exit_code == 0, result.output
@@ -103,7 +106,7 @@ def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, 
     assert lines[1] == "labels have moved the curves"
     before, after = next(line.split()[-2:] for line in lines if line.startswith("AUROC"))
     assert float(after) >= 0.9 > float(before)
-    assert any(line.startswith("runs off course that were") and line.endswith(" of 10") for line in lines)
+    assert any(line.startswith("runs off course that were") and line.endswith(" of 5") for line in lines)
     assert any(line.startswith("calibration error") for line in lines)
     assert any(line.endswith("each run by a scale that was fitted without its task)") for line in lines)
 
@@ -136,7 +139,7 @@ def test_calibrate_what_cannot_be_done_is_said_and_nothing_is_written(good: Path
         for arguments, says in (
             (
                 (few, "--embedder", "hashing"),
-                "3 good runs with 78 good steps; a scale needs at least 20 good runs and 500",
+                "3 good runs with 78 good steps; a scale needs at least 10 good runs and 250",
             ),
             ((good, broken, "--embedder", "hashing"), "broken.jsonl"),
             ((good, "--embedder", "unnamed"), "unnamed has no fingerprint"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from jsonschema.exceptions import ValidationError
 from coherence import Fleet, Monitor
 from coherence.cli.documents import SAME, read_schema, schema_names
 from coherence.cli.main import main
-from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
+from coherence.evaluation import own_runs
 from coherence.guard import Guard
 from coherence.guard.bounds import Bound, Bounds
 from coherence.lessons import LessonStore, Origin
@@ -86,6 +88,15 @@ def line_of(number: int, labels: dict[str, Any] | None = None) -> str:
     return json.dumps(run) + "\n"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_runs() -> Iterator[None]:
+    """Let a scale be fitted on few runs: of what it is worth nothing is asked here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in (("RUNS_NEEDED", 5), ("STEPS_NEEDED", 130), ("LABELS_NEEDED", 3)):
+            patch.setattr(own_runs, name, number)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Stores and files with something of everything."""
@@ -117,6 +128,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     guarded(folder / "guard.db", "on trial", lambda level, number: 0.85, 60)
     guarded(folder / "guard.db", "waits", lambda level, number: 0.5, 40, auto_apply=False)
+    said = {"step": "message", "role": "assistant", "text": "It costs 1,250 dollars."}
+    case = {"id": "mine", "kind": "silent_failure", "expected": "review", "why": "unknown", "goal": "Ask"}
+    (folder / "cases.json").write_text(json.dumps({"cases": [case | {"steps": [said]}]}))
     (folder / "broken.jsonl").write_text('{"kind": "call"')
     (folder / "audit").mkdir()
     assert run("audit", "export", store, folder / "audit").exit_code == 0
@@ -126,75 +140,69 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "nothing.jsonl").write_text('{"id": "nothing", "steps": []}\n')
     stuck = [{"role": "tool", "tool_name": "Bash", "tool_result": "no such file", "is_error": True}] * 12
     (folder / "stuck.jsonl").write_text(json.dumps({"id": "stuck", "goal": "go", "steps": stuck}) + "\n")
-    good = "".join(line_of(number) for number in range(RUNS_NEEDED))
+    good = "".join(line_of(number) for number in range(5))
     (folder / "many.jsonl").write_text(good)
     bad = {"derailed": True, "onset_step": 13}
-    (folder / "bad.jsonl").write_text("".join(line_of(100 + number, bad) for number in range(LABELS_NEEDED)))
+    (folder / "bad.jsonl").write_text("".join(line_of(100 + number, bad) for number in range(3)))
     return folder
 
 
-CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "score",
-        (
-            "score",
-            "{data}/tau_airline.jsonl.gz",
-            "{folder}/nothing.jsonl",
-            "{folder}/stuck.jsonl",
-            "{folder}/no.jsonl",
-            *HASHING,
-        ),
-    ),
-    ("score", ("demo", *HASHING, "--html", "{folder}/report.html")),
-    ("eval", ("eval", "{data}/agentdojo.jsonl.gz", "--metric", "repetition", *HASHING)),
-    ("blame", ("blame", "{data}/whowhen.jsonl.gz", "--format", "runs")),
-    ("eval-cases", ("eval-cases",)),
-    ("metrics", ("metrics",)),
-    ("sessions", ("sessions", "--store", "{folder}/runs.db")),
-    ("replay", ("replay", "{folder}/runs.db")),
-    ("replay", ("replay", "a", "--store", "{folder}/runs.db", "--at", "20")),
-    ("replay", ("replay", "a", "--store", "{folder}/runs.db", "--until-fire")),
-    ("replay.none", ("replay", "a", "--store", "{folder}/runs.db", "--at", "1")),
-    ("replay.check", ("replay", "{folder}/runs.db", "--check")),
-    ("replay.config", ("replay", "{folder}/runs.db", "--config", "{folder}/other.toml")),
-    ("audit.verify", ("audit", "verify", "{folder}/audit/audit.jsonl")),
-    ("experiments", ("experiments", "--store", "{folder}/runs.db")),
-    ("experiments", ("experiments", "--store", "{folder}/runs.db", "--measure", "error")),
-    ("calibrate", ("calibrate", "{folder}/many.jsonl", *HASHING, "--out", "{folder}/scale.json")),
-    (
-        "calibrate",
-        ("calibrate", "{folder}/many.jsonl", "{folder}/bad.jsonl", *HASHING, "--out", "{folder}/labels.json"),
-    ),
-    ("calibration", ("calibration", "{folder}/runs.db")),
-    ("calibration.reset", ("calibration", "{folder}/lessons.db", "--reset")),
-    ("lessons.add", ("lessons", "add", "--pattern", "Git", "--error", "fatal: x", "--fix", "git init", "{lessons}")),
-    ("lessons.search", ("lessons", "search", "No module named 'yaml'", "{lessons}")),
-    ("lessons.list", ("lessons", "list", "--store", "{folder}/lessons.db")),
-    ("lessons.show", ("lessons", "show", "1", "--store", "{folder}/lessons.db")),
-    ("lessons.import", ("lessons", "import", "{folder}/broken.jsonl", "{lessons}")),
-    ("lessons.stats", ("lessons", "stats", "{lessons}")),
-    ("guard.status", ("guard", "status", "--store", "{folder}/guard.db")),
-    *(("guard.status", ("guard", "status", agent, "--store", "{folder}/guard.db")) for agent in ("better", "on trial")),
-    *(
-        ("guard.history", ("guard", "history", agent, "--store", "{folder}/guard.db", "--slices"))
-        for agent in ("worse", "better", "on trial", "waits")
-    ),
-    *(("guard.patches", ("guard", "patches", agent, "--store", "{folder}/guard.db")) for agent in ("worse", "better")),
-    ("guard.patches", ("guard", "patches", "worse", "1", "--store", "{folder}/guard.db")),
-    ("guard.verify", ("guard", "verify", "--store", "{folder}/guard.db")),
-)
-"""Document -> a command that prints it with ``--json``."""
+CASES = """
+score  score {data}/tau_airline.jsonl.gz {folder}/nothing.jsonl {folder}/stuck.jsonl {folder}/no.jsonl {hashing}
+eval             eval {data}/agentdojo.jsonl.gz --metric repetition {hashing}
+blame            blame {data}/whowhen.jsonl.gz --format runs
+eval-cases       eval-cases {folder}/cases.json
+metrics          metrics
+sessions         sessions --store {folder}/runs.db
+replay           replay {folder}/runs.db
+replay           replay a --store {folder}/runs.db --at 20
+replay           replay a --store {folder}/runs.db --until-fire
+replay.none      replay a --store {folder}/runs.db --at 1
+replay.check     replay {folder}/runs.db --check
+replay.config    replay {folder}/runs.db --config {folder}/other.toml
+audit.verify     audit verify {folder}/audit/audit.jsonl
+experiments      experiments --store {folder}/runs.db
+experiments      experiments --store {folder}/runs.db --measure error
+calibrate        calibrate {folder}/many.jsonl --out {folder}/scale.json {hashing}
+calibrate        calibrate {folder}/many.jsonl {folder}/bad.jsonl --out {folder}/labels.json {hashing}
+calibration      calibration {folder}/runs.db
+calibration.reset calibration {folder}/lessons.db --reset
+lessons.add      lessons add --pattern Git --error "fatal: x" --fix "git init" {lessons} {hashing}
+lessons.search   lessons search "No module named 'yaml'" {lessons} {hashing}
+lessons.list     lessons list {lessons}
+lessons.show     lessons show 1 {lessons}
+lessons.import   lessons import {folder}/broken.jsonl {lessons} {hashing}
+lessons.stats    lessons stats {lessons} {hashing}
+guard.status     guard status {guard}
+guard.status     guard status better {guard}
+guard.status     guard status "on trial" {guard}
+guard.history    guard history worse --slices {guard}
+guard.history    guard history better --slices {guard}
+guard.history    guard history "on trial" --slices {guard}
+guard.history    guard history waits --slices {guard}
+guard.patches    guard patches worse {guard}
+guard.patches    guard patches better {guard}
+guard.patches    guard patches worse 1 {guard}
+guard.verify     guard verify {guard}
+"""
+"""Each document, and a command that prints it with ``--json``."""
+
+TABLE = [line.split(maxsplit=1) for line in CASES.split("\n") if line]
 
 
-def called(arguments: tuple[str, ...], folder: Path) -> Result:
+def called(command: str, folder: Path) -> Result:
     """Run a command, its placeholders filled in."""
-    lessons = ["--store", f"{folder}/lessons.db", *HASHING]
-    filled = [each.format(data=DATA, folder=folder) for each in arguments if each != "{lessons}"]
-    return run(*filled, *(lessons if "{lessons}" in arguments else []), "--json")
+    stores = {name: f"--store {folder}/{name}.db" for name in ("lessons", "guard")}
+    return run(*shlex.split(command.format(data=DATA, folder=folder, hashing=" ".join(HASHING), **stores)), "--json")
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(read_schema(name))
 
 
 def check(name: str, document: Any) -> None:
-    Draft202012Validator(read_schema(name)).validate(document)
+    validator(name).validate(document)
 
 
 def records(document: Any) -> list[Any]:
@@ -205,11 +213,9 @@ def lines(path: Path) -> Iterator[Any]:
     return map(json.loads, path.read_text().splitlines())
 
 
-@pytest.mark.parametrize(("name", "arguments"), CASES, ids=[" ".join(arguments[:3]) for _, arguments in CASES])
-def test_documents_what_a_command_prints_fits_its_schema_and_names_it(
-    name: str, arguments: tuple[str, ...], folder: Path
-) -> None:
-    result = called(arguments, folder)
+@pytest.mark.parametrize(("name", "command"), TABLE)
+def test_documents_what_a_command_prints_fits_its_schema_and_names_it(name: str, command: str, folder: Path) -> None:
+    result = called(command, folder)
     assert isinstance(result.exception, SystemExit | None), result.exception
     document = json.loads(result.stdout)
     check(name.removesuffix(".none"), document)
@@ -248,7 +254,7 @@ def test_documents_every_command_with_json_has_a_schema_and_a_run_above() -> Non
     printing = {name for name, each in commands(main) if any("--json" in option.opts for option in each.params)}
     assert len(printing) > 20
     assert {SAME.get(name, name) for name in printing} <= set(schema_names())
-    tried = {name.removesuffix(".none") for name, _ in CASES} | {"log", "score.jsonl", "score.step-scores"}
+    tried = {name.removesuffix(".none") for name, _ in TABLE} | {"log", "score.jsonl", "score.step-scores"}
     assert tried == set(schema_names())
 
 

@@ -158,24 +158,6 @@ def test_eval_score_writes_the_risk_of_the_index_where_no_metric_is_named(data: 
     assert found["sections"][0]["rows"][0]["figures"] == found["sections"][0]["rows"][1]["figures"]
 
 
-def test_eval_two_runs_of_one_name_are_refused_before_anything_is_scored(data: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.jsonl"
-    other.write_bytes(data.read_bytes())
-    out = tmp_path / "steps.jsonl"
-    result = CliRunner().invoke(
-        main, ["score", "--embedder", "hashing", str(data), str(other), "--step-scores", str(out)]
-    )
-    assert result.exit_code == 2
-    assert "two runs are called 'r0'" in result.stderr and not out.exists()
-
-
-def test_eval_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> None:
-    several = ["--metric", "error_rate", "--metric", "cost", "--step-scores", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(main, ["score", "--embedder", "hashing", str(data), *several])
-    assert result.exit_code == 2
-    assert "name one" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
@@ -209,6 +191,18 @@ def test_eval_bad_usage_is_status_two(data: Path, arguments: list[str], message:
     result = evaluate(data, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_eval_score_writes_the_scores_of_one_metric_and_each_name_once(data: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other.jsonl", tmp_path / "steps.jsonl"
+    other.write_bytes(data.read_bytes())
+    for arguments, says in (
+        ([str(other)], "two runs are called 'r0'"),
+        (["--metric", "error_rate", "--metric", "cost"], "name one"),
+    ):
+        command = ["score", "--embedder", "hashing", str(data), *arguments, "--step-scores", str(out)]
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 2 and says in result.stderr and not out.exists()
 
 
 def test_eval_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from coherence.cli.experiments import experiments
+from coherence.cli.main import main
 from coherence.policy.experiment import judge_pattern, policies
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow
 from coherence.store.store import Store
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(experiments, [str(argument) for argument in arguments])
+    return CliRunner().invoke(main, ["experiments", *map(str, arguments)])
 
 
 def test_experiments_every_pattern_has_its_line(store: Path) -> None:

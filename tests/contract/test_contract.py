@@ -12,9 +12,19 @@ import pytest
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Counters, Evidence, MetricInput
 from coherence.core.registry import available, create_metric, create_rule, lookup
+from coherence.metrics import (
+    ContextExhaustion,
+    Drift,
+    GoalCoherence,
+    RecentErrorRate,
+    Repetition,
+    Uncertainty,
+    WordedUncertainty,
+)
 from coherence.policy.rules import builtin_rules
 from coherence.providers import CallableState, HashingEmbedder, StaticState, Step, Transcript, TranscriptState
-from coherence.testing import Check, TableEmbedder, checks_for
+from coherence.state.reducer import AgentState
+from coherence.testing import Check, TableEmbedder, checks_for, sample_states
 
 COUNTERS = Counters(calls=4, errors=1, tokens_in=100, tokens_out=10, cost_usd=0.1)
 
@@ -40,9 +50,14 @@ STATES: dict[str, list[object]] = {
     "callable": [CallableState(), CallableState(goals=_goals, context=lambda: ["context"])],
     "transcript": [TranscriptState([]), _in_the_middle_of_a_run()],
 }
+FAILING = dict(sample_states())["failing"]
 PLUGINS = [
     *(create_metric(name, StaticState(counters=COUNTERS)) for name in built_in("metrics")),
     *(create_metric(name, StaticState()) for name in ("error_rate", "cost", "token_usage")),
+    *(create_metric(name, FAILING) for name in built_in("metrics")),
+    *(vital(FAILING) for vital in (Drift, RecentErrorRate, Repetition, Uncertainty, WordedUncertainty)),
+    ContextExhaustion(AgentState(MonitorConfig(context_tokens=100))),
+    GoalCoherence(),
     *(lookup("embedders", name)() for name in ("minilm", "hashing")),
     *(state for states in STATES.values() for state in states),
     *(create_rule(name) for name in built_in("rules")),
@@ -73,16 +88,6 @@ class Good:
     inverted = True
 
     def compute(self, data: MetricInput) -> Any:
-        return 0.5
-
-
-class GoodScalar:
-    """Half."""
-
-    name = "sample"
-    inverted = True
-
-    def compute(self) -> Any:
         return 0.5
 
 
@@ -127,17 +132,6 @@ def test_checks_for_a_malformed_metric_is_found(members: dict[str, Any], message
         run(metric(lambda data: 0.5, **members), "is well formed")
 
 
-def test_checks_for_a_metric_without_docstring_is_found() -> None:
-    class Bare:
-        name = "sample"
-        inverted = True
-
-        def compute(self, data: MetricInput) -> float:
-            return 0.5
-
-    assert_fails_only(Bare(), "is well formed", "has no docstring")
-
-
 @pytest.mark.parametrize("value", [1.01, -0.01, float("nan"), float("inf"), "much", [0.5]])
 def test_checks_for_a_value_out_of_range_is_found(value: object) -> None:
     broken = metric(lambda data: value if len(data.goals) else None)
@@ -145,89 +139,79 @@ def test_checks_for_a_value_out_of_range_is_found(value: object) -> None:
         run(broken, "stays in range")
 
 
-def test_checks_for_a_value_beside_the_range_by_rounding_only_is_let_pass() -> None:
-    run(metric(lambda data: 1.0 + 1e-9), "stays in range")
+def test_checks_for_what_is_allowed_passes() -> None:
+    run(metric(lambda data: 1.0 + 1e-9), "stays in range")  # beside the range by rounding only
     run(metric(lambda data: np.float32(1.0)), "stays in range")
-
-
-def test_checks_for_a_metric_that_does_not_repeat_itself_is_found() -> None:
-    values = iter(range(10_000))
-    assert_fails_only(metric(lambda data: next(values) / 10_000), "repeats itself", "for the same input")
-
-
-@pytest.mark.parametrize("kind", ["goals", "context", "memories"])
-def test_checks_for_a_metric_that_changes_its_input_is_found(kind: str) -> None:
-    def compute(data: MetricInput) -> float:
-        matrix = getattr(data, kind)
-        if matrix.flags.writeable:
-            matrix[:] = 0
-        return 0.5
-
-    assert_fails_only(metric(compute), "leaves its input alone", f"changes {kind}")
-
-
-def test_checks_for_reading_all_memories_undeclared_after_other_sources_or_in_explain_is_found() -> None:
-    late = metric(lambda data: 0.5 if len(data.context) > 5 and len(data.all_memories) else None)
-    assert_fails_only(late, "reads only what it declares", "reads all memories without declaring needs")
-
-    explaining = metric(lambda data: 0.5, explain=lambda self, data: data.all_memories[:0].any() or None)
-    assert_fails_only(explaining, "reads only what it declares", "reads all memories without declaring needs")
-
-
-def test_checks_for_reading_all_memories_declared_passes() -> None:
     for check in checks_for(metric(lambda data: len(data.all_memories) / 1000, needs={"all_memories"})):
         check()
 
 
-def test_checks_for_a_metric_that_hides_failed_sources_behind_a_wrong_value_is_found() -> None:
-    def compute(data: MetricInput) -> float:
-        try:
-            return 0.5 if len(data.goals) else 0.0
-        except Exception:
-            return -1.0
+def _bare() -> object:
+    return type("Bare", (), {"name": "sample", "inverted": True, "compute": lambda self, data: 0.5})()
 
-    assert_fails_only(metric(compute), "is unknown without its sources", "-1.0 when every source failed")
+
+def _counting() -> Any:
+    values = iter(range(10_000))
+    return metric(lambda data: next(values) / 10_000)
+
+
+def _changing(data: MetricInput) -> float:
+    if data.context.flags.writeable:
+        data.context[:] = 0
+    return 0.5
+
+
+def _hiding(data: MetricInput) -> float:
+    try:
+        return 0.5 if len(data.goals) else 0.0
+    except Exception:
+        return -1.0
+
+
+def _explaining(evidence: object) -> Any:
+    return metric(lambda data: 0.5, explain=lambda self, data: evidence if len(data.context) == 20 else None)
+
+
+def scalar(**members: Any) -> Any:
+    doc = {"__doc__": "A scalar metric for one test.", "name": "sample", "inverted": True}
+    return type("Scalar", (), {**doc, "compute": lambda self: 0.5, **members})()
+
+
+async def _two(self: object) -> float:
+    return 2.0
 
 
 @pytest.mark.parametrize(
-    ("evidence", "message"),
+    ("broken", "name", "message"),
     [
-        (Evidence("why", "context", (1000,)), "of 20"),
-        (Evidence("why", "context", (-1,)), "of 20"),
-        ("the third message", "not Evidence"),
+        (_bare(), "is well formed", "has no docstring"),
+        (_counting(), "repeats itself", "for the same input"),
+        (metric(_changing), "leaves its input alone", "changes context"),
+        (
+            metric(lambda data: 0.5 if len(data.context) > 5 and len(data.all_memories) else None),
+            "reads only what it declares",
+            "reads all memories without declaring needs",
+        ),
+        (
+            metric(lambda data: 0.5, explain=lambda self, data: data.all_memories[:0].any() or None),
+            "reads only what it declares",
+            "reads all memories without declaring needs",
+        ),
+        (metric(_hiding), "is unknown without its sources", "-1.0 when every source failed"),
+        *((_explaining(Evidence("why", "context", (at,))), "points at what exists", "of 20") for at in (1000, -1)),
+        (_explaining("the third message"), "points at what exists", "not Evidence"),
+        (scalar(compute=lambda self: 2.0), "returns a share or none", "2.0 is neither None nor in [0, 1]"),
+        (scalar(compute=_two), "returns a share or none", "2.0 is neither None nor in [0, 1]"),
+        (scalar(explain=lambda self: "the third call"), "explains with evidence", "not Evidence"),
+        (
+            scalar(explain=lambda self: Evidence("why", "nowhere")),  # type: ignore[arg-type]
+            "explains with evidence",
+            "not Evidence",
+        ),
     ],
 )
-def test_checks_for_evidence_that_points_at_nothing_is_found(evidence: object, message: str) -> None:
-    broken = metric(lambda data: 0.5, explain=lambda self, data: evidence if len(data.context) == 20 else None)
-    assert_fails_only(broken, "points at what exists", message)
-
-
-def test_checks_for_a_scalar_out_of_range_is_found_plain_or_async() -> None:
-    class Async(GoodScalar):
-        """Awaited."""
-
-        async def compute(self) -> float:
-            return 2.0
-
-    class Plain(GoodScalar):
-        """Called."""
-
-        def compute(self) -> float:
-            return 2.0
-
-    for scalar in (Async(), Plain()):
-        assert_fails_only(scalar, "returns a share or none", "2.0 is neither None nor in [0, 1]")
-
-
-@pytest.mark.parametrize("evidence", ["the third call", Evidence("why", "nowhere")])  # type: ignore[arg-type]
-def test_checks_for_a_scalar_that_explains_itself_with_anything_else_is_found(evidence: object) -> None:
-    class Talking(GoodScalar):
-        """Half, and why."""
-
-        def explain(self) -> object:
-            return evidence
-
-    assert_fails_only(Talking(), "explains with evidence", "not Evidence")
+def test_checks_for_a_metric_that_breaks_a_promise_is_found(broken: object, name: str, message: str) -> None:
+    assert_fails_only(broken, name, message)
 
 
 # Embedders
@@ -243,71 +227,61 @@ class Broken(HashingEmbedder):
 Vector = npt.NDArray[np.float32]
 
 
+class Noisy(Broken):
+    calls = 0
+
+    def embed(self, text: str) -> Vector:
+        self.calls += 1
+        return super().embed(text) + np.float32(self.calls * 1e-6)
+
+
+def embedder(**members: Any) -> object:
+    made = Broken()
+    for name, value in members.items():
+        setattr(made, name, value)
+    return made
+
+
+def hostile(change: Callable[[Vector], Any]) -> object:
+    """Return an embedder with a fault for ``x``, which is one of the hostile texts only."""
+    plain = HashingEmbedder(16).embed
+    return embedder(embed=lambda text: change(plain(text)) if text == "x" else plain(text))
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "message"),
+    [
+        (embedder(fingerprint=7), "declares its dimension", "fingerprint is 7, not a str"),
+        (hostile(lambda vector: vector[:-1]), "embeds hostile texts", "shape (15,)"),
+        (hostile(lambda vector: vector[None, :]), "embeds hostile texts", "shape (1, 16)"),
+        (hostile(lambda vector: vector * 0), "embeds hostile texts", "a zero vector"),
+        (hostile(lambda vector: vector * np.nan), "embeds hostile texts", "NaN or infinity"),
+        (hostile(lambda vector: None), "embeds hostile texts", "shape ()"),
+        (Noisy(), "embeds the same text alike", "two vectors for one text"),
+        (
+            embedder(embed_batch=lambda texts: HashingEmbedder(16).embed_batch(texts)[::-1]),
+            "embeds batches in order",
+            "embed_batch and embed differ",
+        ),
+        (
+            embedder(embed_batch=lambda texts: HashingEmbedder(16).embed_batch(texts)[1:]),
+            "embeds batches in order",
+            "shape (2, 16) for 3 texts",
+        ),
+    ],
+)
+def test_checks_for_an_embedder_that_breaks_a_promise_is_found(broken: object, name: str, message: str) -> None:
+    assert_fails_only(broken, name, message)
+
+
 @pytest.mark.parametrize(
     ("dimensions", "message"), [(16.0, "not an int"), (0, "dimensions is 0"), (None, "not an int")]
 )
 def test_checks_for_bad_dimensions_are_found(dimensions: Any, message: str) -> None:
-    embedder = Broken()
-    embedder.dimensions = dimensions
     with pytest.raises(AssertionError, match=message):
-        run(embedder, "declares its dimension")
-
-
-def test_checks_for_a_fingerprint_that_is_no_str_is_found() -> None:
-    embedder = Broken()
-    embedder.fingerprint = 7  # type: ignore[assignment]
-    assert_fails_only(embedder, "declares its dimension", "fingerprint is 7, not a str")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda vector: vector[:-1], "shape (15,)"),
-        (lambda vector: vector[None, :], "shape (1, 16)"),
-        (lambda vector: vector * 0, "a zero vector"),
-        (lambda vector: vector * np.nan, "NaN or infinity"),
-        (lambda vector: None, "shape ()"),
-    ],
-)
-def test_checks_for_an_unusable_vector_is_found(change: Callable[[Vector], Any], message: str) -> None:
-    class Changed(Broken):
-        def embed(self, text: str) -> Any:
-            vector = super().embed(text)
-            return change(vector) if text == "x" else vector  # "x" is one of the hostile texts only
-
-    assert_fails_only(Changed(), "embeds hostile texts", message)
-
-
-def test_checks_for_an_embedder_that_raises_on_a_hostile_text_is_found() -> None:
+        run(embedder(dimensions=dimensions), "declares its dimension")
     with pytest.raises(KeyError):
         run(TableEmbedder({"plain words": [1.0, 0.0]}), "embeds hostile texts")
-
-
-def test_checks_for_an_embedder_that_does_not_repeat_itself_is_found() -> None:
-    class Noisy(Broken):
-        calls = 0
-
-        def embed(self, text: str) -> Vector:
-            self.calls += 1
-            return super().embed(text) + np.float32(self.calls * 1e-6)
-
-    assert_fails_only(Noisy(), "embeds the same text alike", "two vectors for one text")
-
-
-def test_checks_for_a_batch_in_another_order_is_found() -> None:
-    class Reversed(Broken):
-        def embed_batch(self, texts: Sequence[str]) -> Vector:
-            return super().embed_batch(texts)[::-1]
-
-    assert_fails_only(Reversed(), "embeds batches in order", "embed_batch and embed differ")
-
-
-def test_checks_for_a_batch_of_the_wrong_size_is_found() -> None:
-    class Short(Broken):
-        def embed_batch(self, texts: Sequence[str]) -> Vector:
-            return super().embed_batch(texts)[1:]
-
-    assert_fails_only(Short(), "embeds batches in order", "shape (2, 16) for 3 texts")
 
 
 def test_checks_for_an_async_embedder_is_waited_for() -> None:

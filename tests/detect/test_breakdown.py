@@ -24,21 +24,22 @@ SOUND = [
 ]
 
 
-@pytest.mark.parametrize("text", SOUND)
-def test_disorder_of_sound_text_is_low(text: str) -> None:
-    assert disorder(prose(text)) < 0.5
+SALAD = [
+    "the of with is file to the a and for the by of it the in on the",
+    "check the file check the file check the file check the file check the file check the file",
+    "please please the the table of of is with with order",
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the of with is file to the a and for the by of it the in on the",
-        "check the file check the file check the file check the file check the file check the file",
-        "please please the the table of of is with with order",
-    ],
-)
-def test_disorder_of_salad_and_repetition_is_high(text: str) -> None:
-    assert disorder(text) > 0.8
+@pytest.mark.parametrize(("text", "is_salad"), [*((text, False) for text in SOUND), *((text, True) for text in SALAD)])
+def test_disorder_of_salad_and_repetition_is_high_and_of_sound_text_low(text: str, is_salad: bool) -> None:
+    assert disorder(prose(text)) > 0.8 if is_salad else disorder(prose(text)) < 0.5
+
+
+def test_disorder_one_slip_is_no_salad_two_may_be() -> None:
+    text = "Now I will run the tests of the parser and see which of them fail."
+    assert disorder(f"{text} The is odd.") == pytest.approx(1 / 32 / 0.12)
+    assert disorder("Now I move the title from A to C, a new model that inherits from B.") == 0.0
 
 
 def told(detector: BreakdownDetector, *texts: str) -> float:
@@ -63,55 +64,39 @@ def test_breakdown_another_script_counts_unless_somebody_used_it() -> None:
     assert told(asked, "I open the file.", turn) == 0.0
 
 
+ENGLISH = Goal("Please read the file, find out why the login test fails, and tell me what you have found in it.")
+GERMAN = Goal("Bitte lies die Datei, finde heraus, warum der Test scheitert, und sag es mir.")
+FOREIGN = "El tren de las siete nunca llega a las siete, eso lo sabe cualquiera en este pueblo."
+WORDS = "copper sideways subject throttle payment vesper lattice pronoun turbine pillow amber fern velvet thimble"
+NAMES = "Users: Ann Lee, Bo Diaz, Cy Young, Di Marsh, Ed Stone, Flo Vance, Gus Hale, Hal Moore"
+
+
 def test_breakdown_fades_with_each_sound_message() -> None:
     detector = BreakdownDetector()
-    assert told(detector, "the of with is file to the a and for the by of it the in on the") == 1.0
+    assert told(detector, SALAD[0]) == 1.0
     assert told(detector, SOUND[0]) == pytest.approx(FADES)
 
 
-ENGLISH = "Please read the file, find out why the login test fails, and tell me what you have found in it."
-
-
-def test_breakdown_another_language_in_a_run_in_english() -> None:
-    foreign = "El tren de las siete nunca llega a las siete, eso lo sabe cualquiera en este pueblo."
-    detector = BreakdownDetector()
-    detector.observe(Observed.of(Goal(ENGLISH)))
-    detector.observe(Observed.of(Message("assistant", "I read the file first, and then I run the test.")))
-    assert detector.data.value == 0.0
-    detector.observe(Observed.of(Message("assistant", foreign)))
-    assert detector.data.value == 1.0 and "language" in detector.data.why
-    german = BreakdownDetector()
-    german.observe(Observed.of(Goal("Bitte lies die Datei, finde heraus, warum der Test scheitert, und sag es mir.")))
-    german.observe(Observed.of(Message("assistant", foreign)))
-    assert german.data.value == 0.0, "nothing is known of the language of the run"
-
-
-def test_breakdown_a_list_from_a_result_is_no_other_language() -> None:
-    names = "Users: Ann Lee, Bo Diaz, Cy Young, Di Marsh, Ed Stone, Flo Vance, Gus Hale, Hal Moore"
+@pytest.mark.parametrize(
+    ("goal", "result", "said", "value"),
+    [
+        (ENGLISH, "", FOREIGN, 1.0),
+        (GERMAN, "", FOREIGN, 0.0),  # nothing is known of the language of the run
+        (ENGLISH, NAMES, NAMES, 0.0),  # a list from a result is no other language
+        (ENGLISH, WORDS.replace(" ", ", "), WORDS, 0.5),  # no phrase of English, however often its words were said
+    ],
+)
+def test_breakdown_is_another_language_or_no_phrase_in_a_run_in_english(
+    goal: Goal, result: str, said: str, value: float
+) -> None:
     state = AgentState()
-    state.fold(1, 0.0, Goal(ENGLISH))
-    state.fold(2, 0.0, ToolResult(call_id="a", result=names, tool_name="list_users"))
-    state.fold(3, 0.0, Message("assistant", names))
-    assert state.breakdown.data.value == 0.0
-
-
-def test_disorder_one_slip_is_no_salad_two_may_be() -> None:
-    text = "Now I will run the tests of the parser and see which of them fail."
-    assert disorder(f"{text} The is odd.") == pytest.approx(1 / 32 / 0.12)
-    assert disorder("Now I move the title from A to C, a new model that inherits from B.") == 0.0
+    state.fold(1, 0.0, goal)
+    state.fold(2, 0.0, ToolResult(call_id="a", result=result, tool_name="list"))
+    state.fold(3, 0.0, Message("assistant", said))
+    assert state.breakdown.data.value == pytest.approx(value)
 
 
 def test_bareness_is_of_words_in_a_row_without_any_that_binds_them() -> None:
-    words = "copper sideways subject throttle payment vesper lattice pronoun turbine pillow amber fern velvet thimble"
-    assert bareness(words) == pytest.approx((14 - 11) / (17 - 11))
-    assert bareness(words.replace("vesper", "and vesper")) == 0.0
-    assert bareness(words.replace(" vesper", ", vesper")) == 0.0
-
-
-def test_breakdown_words_that_make_no_phrase_in_a_run_in_english() -> None:
-    words = "copper sideways subject throttle payment vesper lattice pronoun turbine pillow amber fern velvet thimble"
-    state = AgentState()
-    state.fold(1, 0.0, Goal(ENGLISH))
-    state.fold(2, 0.0, ToolResult(call_id="a", result=words.replace(" ", ", "), tool_name="list_words"))
-    state.fold(3, 0.0, Message("assistant", words))
-    assert state.breakdown.data.value == pytest.approx(0.5), "however often they were said before"
+    assert bareness(WORDS) == pytest.approx((14 - 11) / (17 - 11))
+    assert bareness(WORDS.replace("vesper", "and vesper")) == 0.0
+    assert bareness(WORDS.replace(" vesper", ", vesper")) == 0.0

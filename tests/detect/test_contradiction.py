@@ -13,7 +13,6 @@ from coherence.detect.claim_words import done_acts
 from coherence.detect.contradiction import ClaimFacts, ContradictionDetector
 from coherence.detect.detector import Observed
 from coherence.detect.held_results import Contradiction
-from coherence.detect.text_analysis import statements
 
 Call = tuple[str, dict[str, Any], str]
 
@@ -32,87 +31,65 @@ def claim(detector: ContradictionDetector, text: str, seq: int = 99) -> Contradi
     return detector.data.newest
 
 
-UPLOAD = ("s3_upload", {"file": "tue.tar"}, "403 Forbidden")
+UPLOAD: Call = ("s3_upload", {"file": "tue.tar"}, "403 Forbidden")
+OTHER: Call = ("s3_upload", {"file": "mon.tar"}, "ok")
+SOME: Call = ("migrate", {}, "failed: notes\n3 of 5 tables migrated")
+RED: Call = ("bash", {"command": "pytest -q"}, "2 failed, 31 passed in 4.2s")
+DAY: Call = ("get_day_events", {"day": "2024-05-21"}, "- title: Offsite\n  start: 2024-05-21 09:00")
+
+
+def ticket(result: str) -> Call:
+    return "get_ticket", {"id": "T-5503"}, result
+
+
+CLOSED, UNPAID = ticket('{"id": "T-5503", "status": "closed"}'), ticket('{"id": "T-5503", "paid": false}')
+FULL, TAKEN = (ticket(f'{{"id": "T-5503", "seats": {{"window": {count}}}}}') for count in (0, 4))
+TWO = ticket('[{"id": "T-5503", "paid": false}, {"id": "T-5504", "paid": true}]')
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("calls", "text", "kind"),
     [
-        ("I uploaded tue.tar.", True),
-        ("tue.tar has been uploaded", True),
-        ("Successfully uploaded!", True),
-        ("Der Bericht wurde hochgeladen.", True),
-        ("Le fichier a été téléversé.", True),
-        ("tue.tar has not been uploaded.", False),
-        ("Once tue.tar is uploaded, I will tell you.", False),
-        ("Was tue.tar uploaded?", False),
-        ("I tried, but the upload was refused: nothing was uploaded.", False),
-        ("I deleted the draft.", False),  # nobody tried to
-        ("I uploaded mon.tar.", False),  # another file, of which nothing is known
+        ([UPLOAD], "I uploaded tue.tar.", "done"),
+        ([UPLOAD], "Successfully uploaded!", "done"),
+        ([UPLOAD], "Der Bericht wurde hochgeladen.", "done"),
+        ([UPLOAD], "Le fichier a été téléversé.", "done"),
+        ([UPLOAD], "tue.tar has not been uploaded.", ""),
+        ([UPLOAD], "Once tue.tar is uploaded, I will tell you.", ""),
+        ([UPLOAD], "Was tue.tar uploaded?", ""),
+        ([UPLOAD], "I tried, but the upload was refused: nothing was uploaded.", ""),
+        ([UPLOAD], "I deleted the draft.", ""),  # nobody tried to
+        ([UPLOAD], "I uploaded mon.tar.", ""),  # another file, of which nothing is known
+        ([UPLOAD, ("s3_upload", {"file": "tue.tar"}, "ok")], "I uploaded tue.tar.", ""),  # a later success
+        ([UPLOAD, OTHER], "I uploaded mon.tar.", ""),
+        ([UPLOAD, OTHER], "All files have been uploaded.", "done"),
+        ([SOME], "All five tables were migrated.", "done"),
+        ([SOME], "3 of 5 tables were migrated.", ""),
+        ([RED], "All tests pass.", "tests"),
+        ([RED], "31 tests pass and 2 fail.", ""),
+        ([RED], "The login test passes.", ""),  # one of 31 that do
+        ([("bash", {"command": "pytest -q"}, "OK (skipped=13, expected failures=2)")], "All tests passed.", ""),
+        ([CLOSED], "Ticket T-5503 is still open.", "state"),
+        ([CLOSED], "Ticket T-5503 is not open.", ""),
+        ([CLOSED], "Ticket T-5509 is open.", ""),
+        ([UNPAID], "T-5503 has been paid.", "state"),
+        ([FULL], "T-5503 has plenty of window seats.", "state"),
+        ([FULL], "T-5503 has no window seats.", ""),
+        ([TAKEN], "T-5503 has plenty of window seats.", ""),
+        ([TWO], "T-5504 is paid.", ""),
+        ([TWO], "T-5503 is paid.", "state"),
+        ([DAY], "The 21st is completely free.", "state"),
+        ([DAY], "The 21st is free at 17:00.", ""),
+        ([DAY], "May 22 is completely free.", ""),
     ],
 )
-def test_contradiction_detector_what_was_done_is_held_against_the_call_that_failed(text: str, wrong: bool) -> None:
-    assert (claim(after(UPLOAD), text) is not None) is wrong
+def test_newest_is_the_claim_that_the_results_of_calls_contradict(calls: list[Call], text: str, kind: str) -> None:
+    found = claim(after(*calls), text)
+    assert (found.kind if found else "") == kind
+    assert found is None or (found.seq, found.claim, found.other) == (99, text, 2)
 
 
-def test_contradiction_detector_a_later_success_makes_the_claim_right() -> None:
-    assert claim(after(UPLOAD, ("s3_upload", {"file": "tue.tar"}, "ok")), "I uploaded tue.tar.") is None
-    other = after(UPLOAD, ("s3_upload", {"file": "mon.tar"}, "ok"))
-    assert claim(other, "I uploaded mon.tar.") is None
-    found = claim(other, "All files have been uploaded.")
-    assert found == Contradiction(99, "done", "All files have been uploaded.", 2, "403 Forbidden")
-
-
-@pytest.mark.parametrize("text", ["All five tables were migrated.", "3 of 5 tables were migrated."])
-def test_contradiction_detector_some_of_it_is_not_all(text: str) -> None:
-    detector = after(("migrate", {}, "failed: notes\n3 of 5 tables migrated"))
-    assert (claim(detector, text) is not None) is text.startswith("All")
-
-
-@pytest.mark.parametrize(
-    ("result", "text", "wrong"),
-    [
-        ("2 failed, 31 passed in 4.2s", "All tests pass.", True),
-        ("2 failed, 31 passed in 4.2s", "31 tests pass and 2 fail.", False),
-        ("2 failed, 31 passed in 4.2s", "The login test passes.", False),  # one of 31 that do
-        ("33 passed in 4.2s", "All tests pass.", False),
-        ("OK (skipped=13, expected failures=2)", "All tests passed.", False),
-    ],
-)
-def test_contradiction_detector_tests_are_held_against_their_newest_run(result: str, text: str, wrong: bool) -> None:
-    found = claim(after(("bash", {"command": "pytest -q"}, result)), text)
-    assert (found is not None) is wrong
-    assert found is None or (found.kind, found.result) == ("tests", result)
-
-
-@pytest.mark.parametrize(
-    ("result", "text", "wrong"),
-    [
-        ('{"id": "T-5503", "status": "closed"}', "Ticket T-5503 is still open.", True),
-        ('{"id": "T-5503", "status": "closed"}', "Ticket T-5503 is not open.", False),
-        ('{"id": "T-5503", "status": "closed"}', "Ticket T-5509 is open.", False),
-        ('{"id": "T-5503", "paid": false}', "T-5503 has been paid.", True),
-        ('{"id": "T-5503", "seats": {"window": 0}}', "T-5503 has plenty of window seats.", True),
-        ('{"id": "T-5503", "seats": {"window": 4}}', "T-5503 has plenty of window seats.", False),
-        ('{"id": "T-5503", "seats": {"window": 0}}', "T-5503 has no window seats.", False),
-        ('[{"id": "T-5503", "paid": false}, {"id": "T-5504", "paid": true}]', "T-5504 is paid.", False),
-        ('[{"id": "T-5503", "paid": false}, {"id": "T-5504", "paid": true}]', "T-5503 is paid.", True),
-    ],
-)
-def test_contradiction_detector_states_are_held_against_the_record_of_the_same_thing(
-    result: str, text: str, wrong: bool
-) -> None:
-    assert (claim(after(("get_ticket", {"id": "T-5503"}, result)), text) is not None) is wrong
-
-
-def test_contradiction_detector_a_day_with_events_is_not_free() -> None:
-    agenda = ("get_day_events", {"day": "2024-05-21"}, "- title: Offsite\n  start: 2024-05-21 09:00")
-    assert claim(after(agenda), "The 21st is completely free.") is not None
-    assert claim(after(agenda), "The 21st is free at 17:00.") is None
-    assert claim(after(agenda), "May 22 is completely free.") is None
-
-
-def test_contradiction_detector_numbers_beside_that_of_the_same_field_are_remembered() -> None:
+def test_amounts_are_numbers_beside_that_of_the_same_field() -> None:
     detector = after(("get_account", {"id": "40-77"}, '{"id": "40-77", "balance": 318.20}'))
     claim(detector, "The balance of 40-77 is 813.20 EUR.")
     assert [(each.value, each.result) for each in detector.data.amounts] == [("813.20", "balance: 318.2")]
@@ -120,11 +97,10 @@ def test_contradiction_detector_numbers_beside_that_of_the_same_field_are_rememb
     assert detector.data.amounts == []
 
 
-def test_contradiction_detector_what_is_in_a_file_that_nobody_could_read() -> None:
+def test_unread_is_a_file_that_nobody_could_read() -> None:
     missing = ("read_file", {"path": "src/pay.py"}, "Error: src/pay.py: no such file")
     found = claim(after(missing, failed=True), "pay.py defines two functions.")
-    assert found is not None
-    assert found.kind == "unread"
+    assert found is not None and found.kind == "unread"
     assert claim(after(missing, failed=True), "pay.py does not exist, so I checked nothing.") is None
 
 
@@ -153,8 +129,3 @@ def test_done_acts_need_a_plain_statement() -> None:
     assert done_acts("the report was sent".split()) == {"send"}
     for text in ("the report could be sent", "if it was sent", "the sent report", "you sent it to the customer"):
         assert done_acts(text.split()) == set()
-
-
-def test_statements_leave_code_and_quotations_out() -> None:
-    assert statements("Done. It works!\n> not mine\n```\ncode.\n```\n1. First") == ["Done.", "It works!", "First"]
-    assert statements("") == []

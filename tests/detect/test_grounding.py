@@ -1,4 +1,4 @@
-"""Values that an answer may not state, and beside each the near miss that it may."""
+"""Values that an answer may not state, each beside the near miss that it may; and what is said of them."""
 
 from __future__ import annotations
 
@@ -28,29 +28,28 @@ def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
 
 
 @pytest.mark.parametrize(
-    ("answer", "flaw", "near"),
+    ("answer", "flaw", "near", "seq"),
     [
-        ("Mistral 7B is arXiv 2401.99999.", "absent", ""),  # invented
-        ("The hole is CVE-2021-44229.", "altered", "CVE-2021-44228"),
-        ("Mistral 7B is arXiv 2310.06825v3.", "version", "2310.06825v2"),
-        ("It costs 1,300 dollars.", "altered", "1200 USD"),
-        ("It costs $1,317.00.", "absent", ""),
-        ("Oslo has 1,234,568 inhabitants.", "altered", "1,234,567"),
-        ("The order is of 2024-05-02.", "altered", "2024-05-01"),
-        ("The order is of May 2, 2024, at 17:30.", "altered", "2024-05-01"),
-        ("It was placed at 5:40 PM.", "altered", "17:30"),
-        ("Pi is 3.15.", "absent", ""),
-        ("It took 4 h.", "absent", ""),
-        ("See https://example.org/snow.", "absent", ""),
-        ("See src/parser/lexer.py.", "absent", ""),
-        ("She wrote “nobody ever saw a summer as long as mine”.", "absent", ""),
+        ("Mistral 7B is arXiv 2401.99999.", "absent", "", 0),  # invented
+        ("Mistral 7B is arXiv 2310.06825v3.", "version", "2310.06825v2", 1),
+        ("The hole is CVE-2021-44229.", "altered", "CVE-2021-44228", 1),
+        ("Order 59XX6V", "altered", "59XX6W", 3),
+        ("It costs 1,300 dollars.", "altered", "1200 USD", 3),
+        ("It costs $1,317.00.", "absent", "", 0),
+        ("Oslo has 1,234,568 inhabitants.", "altered", "1,234,567", 4),
+        ("The order is of May 2, 2024, at 17:30.", "altered", "2024-05-01", 3),
+        ("It was placed at 5:40 PM.", "altered", "17:30", 3),
+        ("Pi is 3.15.", "absent", "", 0),
+        ("It took 4 h.", "absent", "", 0),
+        ("See https://example.org/snow.", "absent", "", 0),
+        ("See src/parser/lexer.py.", "absent", "", 0),
+        ("She wrote “nobody ever saw a summer as long as mine”.", "absent", "", 0),
     ],
 )
-def test_grave_names_values_that_no_source_has(answer: str, flaw: str, near: str) -> None:
+def test_grave_names_values_that_no_source_has(answer: str, flaw: str, near: str, seq: int) -> None:
     found = judged(answer)
-    assert [(each.flaw, each.near) for each in found.grave] == [(flaw, near)]
-    assert found.value is not None
-    assert found.value < 1.0
+    assert [(each.flaw, each.near, each.seq) for each in found.grave] == [(flaw, near, seq)]
+    assert found.value is not None and found.value < 1.0
 
 
 @pytest.mark.parametrize(
@@ -58,38 +57,22 @@ def test_grave_names_values_that_no_source_has(answer: str, flaw: str, near: str
     [
         "Mistral 7B is arXiv 2310.06825.",  # without a version it is the same paper
         "The hole is cve-2021-44228, fixed with PROJ-\n123.",
-        "Attention Is All You Need (arXiv:1706.03762v7)",
-        "The paper of Vaswani et al. is “Attention Is All You Need” (1706.03762).",
+        "The paper of Vaswani et al. is “Attention Is All You Need” (arXiv:1706.03762v7).",
         "The file vacation-plans.docx (ID: 7) is shared.",
-        "It costs $1,200.00.",
-        "It costs 1200 dollars and 1.5 kg, all in 3 hours.",
+        "It costs $1,200.00, or 1200 dollars, and 1.5 kg took 3 hours.",
         "Oslo has 1.23 million inhabitants.",
         "The order is of May 1, 2024, at 5:30 PM.",
-        "Pi is 3.14.",
-        "The tax is 0.125 of it, or 12.5%.",
+        "Pi is 3.14, the tax is 0.125 of it, or 12.5%.",
         "With tax it is $1,350.",  # 1200 + 12.5 %
         "Both files have 1838 bytes.",  # 634 + 1204
         "Jane Doe wrote “The first snow fell on the quiet harbour”.",
         'She wrote "the first snow fell ... that night".',
         "1. Open it.\n2. Close it.\n13. Five things remain, 3 of them today.",
+        "<thinking>maybe order 99ZZ99?</thinking>It is 59XX6W.",  # said to oneself
     ],
 )
 def test_grave_another_way_of_writing_it_passes(answer: str) -> None:
     assert judged(answer).grave == ()
-
-
-def test_compute_grounding_names_are_reordered_where_they_are_looked_for() -> None:
-    found = compute_grounding(
-        "It is owned by Jane Doe and Max Muster, not by Eva Braun.", [RECORDS], extractors=("names",)
-    )
-    assert [flaw.text for flaw in found.flaws] == ["Eva Braun"]
-
-
-def test_grave_the_evidence_names_the_event_that_has_something_like_it() -> None:
-    [flaw] = judged("arXiv 1706.03762v5").grave
-    assert (flaw.near, flaw.seq) == ("1706.03762v7", 1)
-    [flaw] = judged("Order 59XX6V").grave
-    assert (flaw.near, flaw.seq) == ("59XX6W", 3)
 
 
 def test_grounds_values_weigh_by_kind() -> None:
@@ -116,26 +99,22 @@ def test_compute_grounding_any_sum_of_two_far_numbers_is_not_grounded() -> None:
     assert compute_grounding(f"In all {sum(37 * at * at + 101 for at in range(12))} pieces", [rows]).value == 1.0
 
 
-def test_compute_grounding_what_was_said_to_oneself_is_no_answer() -> None:
-    assert compute_grounding("<thinking>maybe order 99ZZ99?</thinking>It is 59XX6W.", [BILL]).value == 1.0
+def test_names_are_reordered_where_they_are_looked_for() -> None:
+    said = "It is owned by Jane Doe and Max Muster, not by Eva Braun."
+    assert [flaw.text for flaw in compute_grounding(said, [RECORDS], extractors=("names",)).flaws] == ["Eva Braun"]
 
 
-def test_compute_grounding_names_in_code_count_where_a_source_has_some() -> None:
-    code = "def parse_line(text):\n    return Parser.read_all(text)\n\nparse_line() fails"
-    assert compute_grounding("Call `parse_line` or `Parser.read_all`.", [code]).value == 1.0
-    assert compute_grounding("Call `parse_lines` first.", [code]).value == 0.0
-    assert compute_grounding("I can use `send_money` for that.", [BILL]).value is None  # a tool, maybe
+CODE = "import torch\n\ndef load_weights(path):\n    return torch.load(path)"
 
 
-@pytest.mark.parametrize("said", ["Call `load_wights(path)`.", "Call load_wights(path) first."])
-def test_compute_grounding_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
-    code = "import torch\n\ndef load_weights(path):\n    return torch.load(path)"
-    [flaw] = compute_grounding(said, [code]).flaws
+@pytest.mark.parametrize("said", ["Call `load_wights(path)`.", "Call self.load_wights(path) first."])
+def test_functions_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
+    [flaw] = compute_grounding(said, [CODE]).flaws
     assert (flaw.text, flaw.flaw, flaw.near, flaw.seq) == ("load_wights", "altered", "load_weights", 1)
-    assert compute_grounding(said.replace("wights", "weights"), [code]).flaws == ()
-    assert compute_grounding("It calls torch.load(path), see torch.load", [code]).flaws == ()
+    assert compute_grounding(said.replace("wights", "weights"), [CODE]).flaws == ()
 
 
-def test_compute_grounding_brackets_behind_a_word_are_no_call() -> None:
-    code = "def load_weights(path): ..."
-    assert compute_grounding("Check the file(s), the model (old) and others(2).", [code]).value is None
+def test_functions_count_where_a_source_has_some_and_brackets_behind_a_word_are_none() -> None:
+    assert compute_grounding("It calls torch.load(path), see torch.load", [CODE]).flaws == ()
+    assert compute_grounding("I can use `send_money` for that.", [BILL]).value is None  # a tool, maybe
+    assert compute_grounding("Check the file(s), the model (old) and others(2).", [CODE]).value is None

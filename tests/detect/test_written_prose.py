@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from coherence.core.readings import Claim
-from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
 from coherence.detect.written_prose import facts_of, plans, prose_of
-from detect.judging import CHOSEN
+from detect.judging import Agent
 
 SAID = "The total is 40 euros."
 
@@ -83,23 +82,23 @@ def test_plans_is_told_by_the_tool_or_the_title() -> None:
 
 
 def written(content: str, *results: str) -> list[tuple[str, str]]:
-    account = GroundingAccount()
-    for seq, result in enumerate(results, 1):
-        note_result(account, seq, None, result, CHOSEN, error=False)
-    note_call(account, 9, "w", "write_file", {"path": "summary.md", "content": content}, CHOSEN)
-    assert account.written is not None
-    return [(flaw.kind, flaw.text) for flaw in account.written.flaws]
+    agent = Agent()
+    for result in results:
+        agent.result(result)
+    agent.call("write_file", path="summary.md", content=content)
+    assert agent.account.written is not None
+    return [(flaw.kind, flaw.text) for flaw in agent.account.written.flaws]
 
 
-def test_note_call_what_is_written_is_judged_by_what_was_given() -> None:
+def test_written_is_judged_by_what_was_given() -> None:
     survey = "north: 572\nsouth: 258"
     assert written("830 people answered, 572 in the north (69 %).", survey) == []
     assert written("883 people answered, 79 % in the north.", survey) == [("number", "883"), ("amount", "79 %")]
 
 
-def test_note_call_is_silent_where_the_host_leaves_out_what_was_written() -> None:
-    account = GroundingAccount()
-    note_call(account, 1, "1", "Write", {}, CHOSEN)
-    note_call(account, 2, "2", "send_mail", {"body": "See R-88213 for it."}, CHOSEN)
-    assert account.written is not None
-    assert (account.written.flaws, account.written.unknown) == ((), 1)
+def test_written_is_unknown_where_the_host_leaves_out_what_was_written() -> None:
+    agent = Agent()
+    agent.call("Write")
+    agent.call("send_mail", body="See R-88213 for it.")
+    assert agent.account.written is not None
+    assert (agent.account.written.flaws, agent.account.written.unknown) == ((), 1)

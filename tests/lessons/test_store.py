@@ -9,7 +9,8 @@ import pytest
 from coherence.lessons.errors import EmbedderMismatchError, LessonError
 from coherence.lessons.records import Origin
 from coherence.lessons.store import LessonStore
-from coherence.store.store import EventRow, Store
+from coherence.store.rows import EventRow
+from coherence.store.store import Store
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 

@@ -16,13 +16,11 @@ from coherence.detect.assumption import AssumptionFacts
 from coherence.detect.text_analysis import TextAnalysis
 from coherence.metrics import UnsupportedAssumption
 from coherence.monitor.replay import Replay
-from coherence.monitor.snapshots import Snapshot, pack, unpack
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
 from coherence.state.reducer import AgentState
 from coherence.store.store import Store
-from coherence.testing import Check, checks_for
 
 NAME = "unsupported_assumption"
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs" / "whowhen.jsonl.gz"
@@ -49,11 +47,6 @@ def value(*events: Event) -> float | None:
 
 def call(tool: str, **arguments: Any) -> ToolCall:
     return ToolCall(tool, Raw(json.dumps(arguments).encode()), "a")
-
-
-@pytest.mark.parametrize("check", checks_for(UnsupportedAssumption(AgentState())), ids=str)
-def test_unsupported_assumption_it_keeps_the_contract(check: Check) -> None:
-    check()
 
 
 def test_unsupported_assumption_it_is_unknown_before_the_first_step() -> None:
@@ -146,16 +139,3 @@ def test_the_monitor_and_a_replay_read_what_the_plain_functions_say(tmp_path: Pa
             [row] = store.sessions()
             report = Replay(store, row).report()
             assert (report.equal, report.differences) == (report.ticks, [])
-
-
-def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
-    before: list[Event] = [Goal("Find the price of the pass."), Message("assistant", "I cannot open it.")]
-    later: list[Event] = [call("search", query="1290"), ToolResult("1291"), Message("assistant", ASSUMED)]
-    state = after(*before)
-    again = AgentState()
-    again.detectors.restore(unpack(pack(Snapshot(state.detectors.snapshot()))).parts)
-    for one in (state, again):
-        for seq, event in enumerate(later, 3):
-            one.fold(seq, float(seq), event)
-    assert again.assumption.data == state.assumption.data
-    assert UnsupportedAssumption(again).compute() == UnsupportedAssumption(state).compute()

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
 import tracemalloc
 from typing import Any
 
@@ -21,16 +17,10 @@ def cosine(left: str, right: str) -> float:
     return float(embedder.embed(left) @ embedder.embed(right))
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "12345"])
-def test_hashing_a_text_has_the_same_vector_in_every_process(seed: str) -> None:
-    script = """
-import hashlib
-from coherence.providers import HashingEmbedder
-print(hashlib.sha256(HashingEmbedder().embed("the same text, ü 日本").tobytes()).hexdigest())"""
-    here = hashlib.sha256(HashingEmbedder().embed("the same text, ü 日本").tobytes()).hexdigest()
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == here
+def test_hashing_a_text_has_the_same_vector_in_every_process() -> None:
+    vector = HashingEmbedder(8).embed("the same text, ü 日本")
+    counts = np.array([-1, 1, 1, 0, -3, 0, 0, -1])  # of n-grams by bucket and sign, as they were on another machine
+    assert vector == pytest.approx(np.sign(counts) * np.sqrt(np.abs(counts) / 7))
 
 
 def test_hashing_similar_spellings_are_nearer_than_different_ones() -> None:

@@ -26,43 +26,19 @@ def at_end(state: TranscriptState) -> TranscriptState:
     return state
 
 
-def test_it_moves_step_by_step_to_the_end_and_stays_there() -> None:
-    state = TranscriptState([user("question"), agent("answer")])
-    assert state.position == -1
-    assert [state.advance(), state.position] == [True, 0]
-    assert [state.advance(), state.position] == [True, 1]
-    assert [state.advance(), state.position] == [False, 1]
-    assert [state.advance(), state.position] == [False, 1]
-    assert state.get_recent_context() == ["answer"]
-
-
-# Goals
-
-
 def test_transcript_state_the_source_s_goal_is_the_task_and_the_first_user_message_a_further_one() -> None:
     state = at_end(TranscriptState(Transcript(id="r", steps=(user("hello"),), goal=" book a flight ")))
     assert state.get_goals() == ["book a flight", "hello"]
-
-
-def test_transcript_state_a_user_message_that_repeats_the_task_is_no_second_goal() -> None:
-    state = at_end(TranscriptState(Transcript(id="r", steps=(user(" book a flight\n"),), goal="book a flight")))
-    assert state.get_goals() == ["book a flight"]
+    assert not state.advance() and state.position == 0
+    again = at_end(TranscriptState(Transcript(id="r", steps=(user(" book a flight\n"),), goal="book a flight")))
+    assert again.get_goals() == ["book a flight"]
 
 
 def test_transcript_state_only_the_latest_requests_count_beside_the_task() -> None:
     steps = [user(" \n"), user("task"), user(""), *(user(f"request {n}") for n in range(6))]
-    assert at_end(TranscriptState(steps)).get_goals() == [
-        "task",
-        "request 2",
-        "request 3",
-        "request 4",
-        "request 5",
-    ]
+    assert at_end(TranscriptState(steps)).get_goals() == ["task", *(f"request {n}" for n in range(2, 6))]
     assert at_end(TranscriptState(steps, max_requests=1)).get_goals() == ["task", "request 5"]
     assert at_end(TranscriptState(steps, max_requests=0)).get_goals() == ["task"]
-
-
-# Context
 
 
 def test_context_steps_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
@@ -85,36 +61,16 @@ def test_transcript_call_a_call_without_words_is_context() -> None:
     assert state.get_recent_context() == ["ls(-la)\nnow(null)"]
 
 
-# Counters and memories
-
-
-def test_transcript_call_tool_results_are_calls_and_failed_ones_errors() -> None:
+def test_get_counters_are_of_the_results_and_the_usage_that_steps_tell() -> None:
     steps = [
-        user("task"),
-        agent("x", TranscriptCall("ls")),
-        tool("a"),
+        agent("a", TranscriptCall("ls"), usage=Counters(tokens_in=100, tokens_out=10)),
         tool("b", is_error=True),
-        tool("c", is_error=True),
+        Step(role="assistant", content="hm", is_error=True, usage=Counters(tokens_in=50, cost_usd=0.25)),
+        tool("d", usage=Counters(cost_usd=0.5, calls=9, errors=9)),
     ]
-    state = at_end(TranscriptState([*steps, Step(role="assistant", content="hm", is_error=True)]))
-    assert state.get_counters() == Counters(calls=3, errors=2)
-
-
-def test_transcript_state_usage_is_summed_over_the_steps_that_tell() -> None:
-    steps = [
-        agent("a", usage=Counters(tokens_in=100, tokens_out=10)),
-        agent("b"),
-        agent("c", usage=Counters(tokens_in=50, cost_usd=0.25)),
-        tool("d", usage=Counters(cost_usd=0.5)),
-    ]
-    state = at_end(TranscriptState(steps))
-    # 100 + 50 tokens in, 10 out, 0.25 + 0.5 dollars; one tool result
-    assert state.get_counters() == Counters(calls=1, errors=0, tokens_in=150, tokens_out=10, cost_usd=0.75)
-
-
-def test_a_step_s_own_calls_and_errors_do_not_count_twice() -> None:
-    state = at_end(TranscriptState([tool("a", usage=Counters(calls=9, errors=9))]))
-    assert state.get_counters() == Counters(calls=1, errors=0)
+    # two tool results, one of them failed; 100 + 50 tokens in, 10 out, 0.25 + 0.5 dollars
+    expected = Counters(calls=2, errors=1, tokens_in=150, tokens_out=10, cost_usd=0.75)
+    assert at_end(TranscriptState(steps)).get_counters() == expected
 
 
 def test_a_memory_is_there_from_its_step_on() -> None:
@@ -126,17 +82,6 @@ def test_a_memory_is_there_from_its_step_on() -> None:
         seen.append(state.get_goal_relevant_memories())
     known = ["known from the beginning"]
     assert seen == [known, known, ["learnt later", *known]]
-
-
-def test_context_steps_what_it_returns_can_be_changed_without_harm() -> None:
-    state = at_end(TranscriptState([user("task"), agent("a")]))
-    for texts in (state.get_goals(), state.get_recent_context(), state.context_steps):
-        texts.clear()  # type: ignore[union-attr]
-    assert state.get_goals() == ["task"]
-    assert state.get_recent_context() == ["a"]
-
-
-# Validation
 
 
 @pytest.mark.parametrize(
@@ -155,8 +100,6 @@ def test_transcript_state_bad_arguments_are_refused_by_name(
     with pytest.raises(error, match=message):
         TranscriptState([], **arguments)
 
-
-# Moving on and starting over agree
 
 texts = st.text(max_size=8)
 counts = st.none() | st.integers(0, 1000)

@@ -15,7 +15,7 @@ from coherence.cli.score import _lines, _run
 from coherence.cli.table import CELLS, plain_lines
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import KINDS
-from coherence.core.readings import Band
+from coherence.core.readings import Band, Reading
 from coherence.core.strip import strip_html
 from coherence.providers import HashingEmbedder
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
@@ -81,12 +81,17 @@ def test_no_output_shows_a_block_beside_a_good_light(run: ScoredRun) -> None:
     assert len(list(_lines([run]))) == len(shown)
 
 
+@pytest.fixture(scope="module")
+def measured() -> Reading:
+    step = Step(role="assistant", content="a")
+    return score_transcript(Transcript(id="r", steps=(step,)), embedder=False).readings[0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("band", [*BANDS, Band.UNKNOWN])
-def test_no_better_a_classic_reading_is_no_better_than_what_is_asked(kind: str, band: Band) -> None:
-    run = score_transcript(Transcript(id="r", steps=(Step(role="assistant", content="a"),)), embedder=False)
+def test_no_better_a_classic_reading_is_no_better_than_what_is_asked(measured: Reading, kind: str, band: Band) -> None:
     index = {Band.GREEN: 0.9, Band.YELLOW: 0.7, Band.ORANGE: 0.5, Band.RED: 0.1, Band.UNKNOWN: None}[band]
-    reading = msgspec.structs.replace(run.readings[0], coherence_index=index, band=band)
+    reading = msgspec.structs.replace(measured, coherence_index=index, band=band)
     found = no_better(reading, [Asked("loop", kind)], (0.8, 0.6, 0.4))  # type: ignore[arg-type]
     least = BANDS[KINDS.index(kind)]
     if kind == "continue" or band in BANDS[BANDS.index(least) :]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from coherence.core.readings import Band
@@ -45,8 +46,9 @@ def test_the_axis_has_a_few_round_numbers(count: int, ticks: list[int] | None) -
 
 
 def test_a_strip_has_a_cell_a_step_and_merges_when_there_are_many() -> None:
-    steps = [Step(role="user", content="goal"), *(Step(role="assistant", content=f"word {n}") for n in range(600))]
-    readings = score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(16)).readings
+    steps = [Step(role="user", content="goal"), *(Step(role="assistant", content=f"word {n}") for n in range(4))]
+    few = score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(16)).readings
+    readings = [msgspec.structs.replace(few[min(at, 4)], tick_seq=at) for at in range(601)]
     assert strip(readings[:5]).count("<title>") == 5
     assert "step 0: nothing known" in strip(readings[:5])
     merged = strip(readings)  # 601 steps in cells of 3

@@ -7,41 +7,15 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from coherence.store.errors import StoreError
-from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store, Transaction
-
-
-def begin(transaction: Transaction, session: str = "s", agent: str = "a", source: str = "api") -> SessionRow:
-    return transaction.add_session(
-        session=session, agent=agent, parent=None, source=source, started=1.0, config='{"x": 1}'
-    )
-
-
-def event(seq: int, data: str = '{"n":1}') -> EventRow:
-    return EventRow(seq, 100.0 + seq, "tool_call", data)
-
-
-def tick(seq: int) -> EventRow:
-    reading = ReadingRow(0.75, "yellow", 1.5, "alert", '{"r":1}')
-    return EventRow(seq, 100.0 + seq, "tick", '{"n":2}', reading, DecisionRow("warn", '{"d":1}'))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "store.db", timeout_s=5, synchronous="NORMAL") as store:
-        yield store
-
-
-@pytest.fixture
-def session(store: Store) -> SessionRow:
-    with store.transaction() as transaction:
-        return begin(transaction)
+from coherence.store.rows import DecisionRow, EventRow, ReadingRow, SessionRow
+from coherence.store.store import Store
+from store.rows import append, begin, event, tick
 
 
 def test_sessions_a_session_comes_back_by_name_and_the_newest_without_one(store: Store) -> None:
@@ -49,8 +23,7 @@ def test_sessions_a_session_comes_back_by_name_and_the_newest_without_one(store:
         first = transaction.add_session(
             session="one", agent="a", parent="mother", source="hook", started=5, config='{"k": [1]}'
         )
-        second = begin(transaction, "two")
-        other = begin(transaction, "one", agent="b")
+    second, other = begin(store, "two"), begin(store, "one", agent="b")
     assert first == SessionRow(1, "one", "a", "mother", "hook", 5.0, '{"k": [1]}')
     assert store.session("a", "one") == first
     assert store.session("a") == second
@@ -61,9 +34,7 @@ def test_sessions_a_session_comes_back_by_name_and_the_newest_without_one(store:
     assert store.sessions(agent="a") == [first, second]
 
 
-def test_last_seq_events_come_back_as_they_were_written_with_reading_and_decision(
-    store: Store, session: SessionRow
-) -> None:
+def test_events_come_back_as_they_were_written_with_reading_and_decision(store: Store, session: SessionRow) -> None:
     unknown = EventRow(4, -0.0, "tick", "{}", ReadingRow(None, None, None, None, "{}"), None)
     written = [event(1, '{ "text": "äöü 🎈 \\u0000" }'), tick(2), event(3), unknown]
     with store.transaction() as transaction:
@@ -74,11 +45,9 @@ def test_last_seq_events_come_back_as_they_were_written_with_reading_and_decisio
     assert store.verify() == []
 
 
-def test_count_events_events_are_cut_out_by_number_and_limit(store: Store, session: SessionRow) -> None:
-    with store.transaction() as transaction:
-        other = begin(transaction, "other")
-        transaction.add_events(session, [event(seq) for seq in range(1, 1301)])
-        transaction.add_events(other, [event(1)])
+def test_events_are_cut_out_by_number_and_limit(store: Store, session: SessionRow) -> None:
+    append(store, session, 1300)
+    append(store, begin(store, "other"))
     for after, until, limit, expected in [
         (0, None, None, range(1, 1301)),
         (5, None, 3, range(6, 9)),
@@ -93,12 +62,9 @@ def test_count_events_events_are_cut_out_by_number_and_limit(store: Store, sessi
     assert store.count_events(99) == 0
 
 
-def test_transaction_reading_a_long_session_takes_little_memory_and_holds_nothing_open(
-    store: Store, session: SessionRow
-) -> None:
-    for start in range(1, 8001, 1000):
-        with store.transaction() as transaction:
-            transaction.add_events(session, [event(seq, f'"{"x" * 1000}"') for seq in range(start, start + 1000)])
+def test_events_of_a_long_session_take_little_memory_and_hold_nothing_open(store: Store, session: SessionRow) -> None:
+    for _ in range(8):
+        append(store, session, 1000, data=f'"{"x" * 1000}"')
     tracemalloc.start()
     try:
         rows = store.events(session.id)
@@ -159,7 +125,7 @@ def test_what_a_transaction_wrote_is_read_only_after_it(store: Store, session: S
         ([EventRow(1, 0.0, "k", "{}", ReadingRow(None, None, float("inf"), None, "{}"))], "pressure must be finite"),
     ],
 )
-def test_count_events_a_wrong_row_is_refused_with_all_that_came_with_it(
+def test_add_events_a_wrong_row_is_refused_with_all_that_came_with_it(
     store: Store, session: SessionRow, rows: list[EventRow], reason: str
 ) -> None:
     with pytest.raises((StoreError, ValueError), match=reason) as raised, store.transaction() as transaction:
@@ -169,8 +135,7 @@ def test_count_events_a_wrong_row_is_refused_with_all_that_came_with_it(
     assert store.verify() == []
 
 
-def test_verify_numbers_of_other_types_come_back_as_floats(store: Store, session: SessionRow) -> None:
-
+def test_add_events_numbers_of_other_types_come_back_as_floats(store: Store, session: SessionRow) -> None:
     with store.transaction() as transaction:
         reading = ReadingRow(np.float64(0.1), None, True, None, "{}")
         transaction.add_events(session, [EventRow(1, np.float64(3), "tick", "{}", reading)])
@@ -193,20 +158,17 @@ def test_an_error_that_the_caller_swallows_still_ends_the_transaction(store: Sto
     assert store.count_events() == 0
 
 
-def test_a_finished_transaction_writes_nothing(store: Store, session: SessionRow) -> None:
+def test_transaction_what_cannot_be_written_is_refused(store: Store, session: SessionRow) -> None:
     with store.transaction() as transaction:
         pass
     with pytest.raises(StoreError, match="this transaction is committed"):
         transaction.add_events(session, [event(1)])
-
-
-def test_transaction_a_second_session_of_the_same_name_is_refused(store: Store, session: SessionRow) -> None:
-    with pytest.raises(StoreError, match="never replaced"), store.transaction() as transaction:
-        begin(transaction)
-    with pytest.raises(StoreError, match="CHECK constraint failed: source"), store.transaction() as transaction:
-        begin(transaction, "t", source="other")
-    with pytest.raises(StoreError, match="no session with id 7"), store.transaction() as transaction:
-        transaction.add_events(SessionRow(7, "s", "a", None, "api", 1.0, "{}"), [event(1)])
+    with pytest.raises(StoreError, match="never replaced"):
+        begin(store)
+    with pytest.raises(StoreError, match="CHECK constraint failed: source"):
+        begin(store, "t", source="other")
+    with pytest.raises(StoreError, match="no session with id 7"):
+        append(store, SessionRow(7, "s", "a", None, "api", 1.0, "{}"))
 
 
 def test_transaction_the_newest_snapshots_are_kept(store: Store, session: SessionRow) -> None:
@@ -240,8 +202,8 @@ def test_vectors_are_kept_by_embedder_and_text_and_never_change(store: Store) ->
 
 
 def test_transaction_statistics_leave_tests_out_and_the_log_reads_well(store: Store) -> None:
+    real, test = begin(store), begin(store, "t", source="test")
     with store.transaction() as transaction:
-        real, test = begin(transaction), begin(transaction, "t", source="test")
         transaction.add_events(real, [event(1, '{"gen_ai.tool.name":"Bash"}'), tick(2)])
         transaction.add_events(test, [tick(1)])
     connection = sqlite3.connect(store.path)
@@ -258,11 +220,10 @@ def test_transaction_statistics_leave_tests_out_and_the_log_reads_well(store: St
     ]
 
 
-def test_count_events_a_reader_does_not_wait_for_a_writer_nor_a_writer_for_a_reader(
+def test_transaction_a_reader_does_not_wait_for_a_writer_nor_a_writer_for_a_reader(
     store: Store, session: SessionRow
 ) -> None:
-    with store.transaction() as transaction:
-        transaction.add_events(session, [event(seq) for seq in range(1, 1001)])
+    append(store, session, 1000)
     rows = store.events(session.id)
     next(rows)
     started = time.monotonic()
@@ -281,21 +242,17 @@ def test_transaction_a_writer_waits_for_another_program_up_to_the_limit(tmp_path
             pass
         other.execute("COMMIT")
         other.close()
-        with store.transaction() as transaction:
-            begin(transaction)
+        begin(store)
 
 
-def test_transaction_a_thread_cannot_begin_twice(store: Store) -> None:
-    with store.transaction(), pytest.raises(RuntimeError, match="in a transaction already"), store.transaction():
-        pass
-
-
-def test_a_store_is_not_closed_inside_a_transaction(store: Store) -> None:
+def test_transaction_a_thread_cannot_begin_twice_nor_close_the_store_inside(store: Store, session: SessionRow) -> None:
     with store.transaction() as transaction:
+        with pytest.raises(RuntimeError, match="in a transaction already"), store.transaction():
+            pass
         with pytest.raises(RuntimeError, match="end it before closing"):
             store.close()
-        begin(transaction)
-    assert len(store.sessions()) == 1
+        transaction.add_events(session, [event(1)])
+    assert store.last_seq(session.id) == 1
 
 
 def test_transaction_a_thread_waits_for_another_up_to_the_limit(tmp_path: Path) -> None:
@@ -335,16 +292,7 @@ def test_prune_wrong_arguments_are_refused(tmp_path: Path, store: Store) -> None
         store.prune(max_events=-1)
 
 
-@pytest.fixture
-def _eager_threads() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("_eager_threads")
-def test_many_threads_write_and_read_one_store(store: Store, session: SessionRow) -> None:
+def test_transaction_many_threads_write_and_read_one_store(store: Store, session: SessionRow) -> None:
     threads, each = 8, 40
     together = threading.Barrier(threads)
     errors: list[BaseException] = []
@@ -353,18 +301,22 @@ def test_many_threads_write_and_read_one_store(store: Store, session: SessionRow
         together.wait()
         try:
             for _ in range(each):
-                with store.transaction() as transaction:
-                    transaction.add_events(session, [tick(transaction.last_seq(session.id) + 1)])
+                append(store, session)
                 seqs = [row.seq for row in store.events(session.id)]
                 assert seqs == list(range(1, len(seqs) + 1))
         except BaseException as error:
             errors.append(error)
 
-    workers = [threading.Thread(target=work) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(before)
     assert errors == []
     assert store.last_seq(session.id) == threads * each
     assert store.verify() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,10 @@ import pytest
 from coherence.store.errors import StoreError
 from coherence.store.firings import read_pairs
 from coherence.store.jsonl import export_jsonl, verify_jsonl
+from coherence.store.queries import FIRINGS
 from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, SessionRow
 from coherence.store.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "store.db", synchronous="NORMAL") as store:
-        yield store
-
-
-def begin(store: Store, name: str = "s", agent: str = "a", source: str = "api") -> SessionRow:
-    with store.transaction() as transaction:
-        return transaction.add_session(session=name, agent=agent, parent=None, source=source, started=1, config="{}")
+from store.rows import begin
 
 
 def add(
@@ -127,16 +117,6 @@ def test_read_pairs_every_measure_has_its_outcome(store: Store) -> None:
         read_pairs(store, "loop", measure="mood")  # type: ignore[arg-type]
 
 
-def test_firing_counts_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> None:
-    one, other, test = begin(store), begin(store, agent="b"), begin(store, "test", source="test")
-    fire(store, one, "x", 0, "treatment")
-    fire(store, other, "y", 0, "control")
-    whole_pair(store, test, 7, 1.0, 0.0)
-    found = read_pairs(store, "loop")
-    assert (found.single, found.firings, found.differences) == (2, 2, ())
-    assert store.firing_counts("a") == {"loop": 1}
-
-
 def test_read_pairs_what_two_sessions_at_once_draw_alike_counts_once(store: Store) -> None:
     one, other = begin(store, "one"), begin(store, "other")
     whole_pair(store, one, 0, 0.5, 0.0)
@@ -147,17 +127,18 @@ def test_read_pairs_what_two_sessions_at_once_draw_alike_counts_once(store: Stor
     assert (found.differences, found.repeated) == ((0.5,), 1)
 
 
-def test_firing_counts_counting_goes_on_over_sessions(store: Store) -> None:
+def test_firing_counts_go_on_over_the_sessions_of_an_agent_and_leave_tests_out(store: Store) -> None:
     one = begin(store, "one")
     assert store.firing_counts("a") == {}
     fire(store, one, "f0", 0, "control")
-    assert store.firing_counts("a") == {"loop": 1}
     fire(store, one, "f1", 0, "treatment")
     fire(store, one, "f2", None, "treatment")
     assert store.firing_counts("a") == {"loop": 2}
     fire(store, begin(store, "two"), "f3", 1, "control")
-    assert store.firing_counts("a") == {"loop": 3}
-    assert store.firing_counts("b") == {}
+    fire(store, begin(store, agent="b"), "f4", 0, "control")
+    whole_pair(store, begin(store, "test", source="test"), 7, 1.0, 0.0)
+    assert (store.firing_counts("a"), store.firing_counts("b")) == ({"loop": 3}, {"loop": 1})
+    assert read_pairs(store, "loop").differences == ()
 
 
 def test_a_repeated_id_is_refused_by_name_and_nothing_of_the_transaction_is_kept(store: Store) -> None:
@@ -191,20 +172,6 @@ def test_read_pairs_what_cannot_be_confirmed_or_is_known_already_loses_no_event(
     assert (found.differences, found.delivered) == ((0.5,), 1)
 
 
-def test_firing_results_a_batch_may_hold_firing_delivery_and_outcome(store: Store) -> None:
-    session = begin(store)
-    outcome = FiringOutcomeRow(firing="t", horizon=1, pressure_change=0.25)
-    rows = [
-        EventRow(1, 1.0, "tick", "{}", firing=FiringRow("t", "loop", 0, "treatment", "text")),
-        EventRow(2, 2.0, "message", "{}", delivered="t"),
-        EventRow(3, 3.0, "tick", "{}", outcomes=(outcome,)),
-    ]
-    with store.transaction() as transaction:
-        transaction.add_events(session, rows)
-    (found,) = store.firing_results("loop", 1)
-    assert (found.event_id, found.delivered_id, found.outcome_id, found.pressure_change) == (1, 2, 3, 0.25)
-
-
 def test_read_pairs_retention_and_export_leave_the_record_of_the_experiment(store: Store, tmp_path: Path) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
@@ -219,91 +186,11 @@ def test_read_pairs_retention_and_export_leave_the_record_of_the_experiment(stor
     assert store.verify() == []
 
 
-def test_read_pairs_five_thousand_pairs_are_read_with_one_indexed_query(store: Store) -> None:
-    session = begin(store)
-    with store.transaction() as transaction:
-        rows = []
-        for pair in range(5000):
-            for place, arm in enumerate(("treatment", "control")):
-                seq, name = 4 * pair + 2 * place + 1, f"{arm}{pair}"
-                known = FiringOutcomeRow(firing=name, horizon=5, pressure_change=0.5 - place)
-                rows.append(EventRow(seq, 1.0, "tick", "{}", firing=FiringRow(name, "loop", pair, arm, "")))
-                told = name if arm == "treatment" else None
-                rows.append(EventRow(seq + 1, 1.0, "tick", "{}", delivered=told, outcomes=(known,)))
-        transaction.add_events(session, rows)
-    assert read_pairs(store, "loop").differences == (1.0,) * 5000
+def test_firing_results_are_read_with_one_indexed_query(store: Store) -> None:
     assert store._writer is not None
-    from coherence.store.queries import FIRINGS
-
     plan = [row[3] for row in store._writer.execute(f"EXPLAIN QUERY PLAN {FIRINGS}", (5, "loop"))]
     assert any("firings_by_pattern (pattern=?)" in step for step in plan)
     assert any("SEARCH o USING PRIMARY KEY" in step for step in plan)
-
-
-COLUMNS = "firing_id, session_id, seq, event_id, agent, pattern, pair, arm, text, ts, source"
-FREE = "1, 3, 3, 'a', 'loop', 1, 'control', '', 3, 'api'"
-
-
-@pytest.mark.parametrize(
-    ("statement", "reason"),
-    [
-        (f"INSERT INTO firings ({COLUMNS}) VALUES (NULL, {FREE})", "NOT NULL constraint failed"),
-        (f"INSERT INTO firings ({COLUMNS}) VALUES ('', {FREE})", "CHECK constraint failed"),
-        (f"INSERT INTO firings ({COLUMNS}) VALUES (x'31', {FREE})", "CHECK constraint failed"),
-        (f"INSERT INTO firings ({COLUMNS}) VALUES ('t', {FREE})", "never replaced"),
-        (f"REPLACE INTO firings ({COLUMNS}) VALUES ('t', {FREE})", "never replaced"),
-        (f"INSERT INTO firings ({COLUMNS}, delivered, delivered_id) VALUES ('n', {FREE}, 1, 2)", "begins undelivered"),
-        (
-            f"REPLACE INTO firings ({COLUMNS}) VALUES ('n', 1, 1, 1, 'a', 'loop', 1, 'control', '', 1, 'api')",
-            "replaced",
-        ),
-        (
-            f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 9, 9, 'a', 'loop', 1, 'control', '', 3, 'api')",
-            "its event",
-        ),
-        (
-            f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'b', 'loop', 1, 'control', '', 3, 'api')",
-            "its event",
-        ),
-        (f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'a', 'loop', 1, 'both', '', 3, 'api')", "CHECK"),
-        (f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'a', 'loop', -1, 'control', '', 3, 'api')", "CHECK"),
-        ("UPDATE firings SET arm = 'control' WHERE firing_id = 't'", "never changed"),
-        ("UPDATE firings SET firing_id = NULL WHERE firing_id = 't'", "never changed|NOT NULL"),
-        ("UPDATE OR REPLACE firings SET firing_id = 'c' WHERE firing_id = 't'", "never changed"),
-        ("UPDATE firings SET delivered = 1, delivered_id = 3, pair = 9 WHERE firing_id = 't'", "never changed"),
-        ("UPDATE firings SET delivered = 0, delivered_id = NULL WHERE firing_id = 'd'", "never changed"),
-        ("UPDATE firings SET delivered_id = 4 WHERE firing_id = 'd'", "never changed"),
-        ("UPDATE firings SET delivered = 1 WHERE firing_id = 't'", "confirmed by an event after"),
-        ("UPDATE firings SET delivered = 1, delivered_id = 1 WHERE firing_id = 't'", "confirmed by an event after"),
-        ("UPDATE firings SET delivered = 1, delivered_id = 3 WHERE firing_id = 'c'", "CHECK constraint failed"),
-        ("DELETE FROM firings", "never deleted"),
-        ("INSERT INTO firing_outcomes VALUES ('d', 5, 6, 0.5, 0, 0, 0)", "an outcome is never replaced"),
-        ("REPLACE INTO firing_outcomes VALUES ('d', 5, 6, 0.5, 0, 0, 0)", "an outcome is never replaced"),
-        ("INSERT INTO firing_outcomes VALUES ('t', 5, 1, 0.5, 0, 0, 0)", "known by an event after"),
-        ("INSERT INTO firing_outcomes VALUES ('nobody', 5, 3, 0.5, 0, 0, 0)", "known by an event after"),
-        ("INSERT INTO firing_outcomes VALUES ('t', 3, 3, 0.5, 0, 0, 0)", "CHECK constraint failed"),
-        ("INSERT INTO firing_outcomes VALUES ('t', 5, 3, 9e999, 0, 0, 0)", "CHECK constraint failed"),
-        ("INSERT INTO firing_outcomes VALUES ('t', 5, 3, 0.5, 2, 0, 0)", "CHECK constraint failed"),
-        ("UPDATE firing_outcomes SET pressure_change = 1.0", "an outcome is never changed"),
-        ("DELETE FROM firing_outcomes", "never deleted"),
-    ],
-)
-def test_last_seq_the_database_itself_refuses(store: Store, statement: str, reason: str) -> None:
-    session = begin(store)
-    fire(store, session, "t", 0, "treatment")
-    fire(store, session, "c", 0, "control")
-    add(store, session)
-    fire(store, session, "d", 1, "treatment")
-    add(store, session, None, "d")
-    come(store, session, "d", 0.25)
-    connection = sqlite3.connect(store.path, isolation_level=None)
-    try:
-        before = list(connection.iterdump())
-        with pytest.raises(sqlite3.IntegrityError, match=reason):
-            connection.execute(statement)
-        assert list(connection.iterdump()) == before
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize(
@@ -315,7 +202,7 @@ def test_last_seq_the_database_itself_refuses(store: Store, statement: str, reas
         "UPDATE firings SET source = 'test' WHERE firing_id = 'c0'",
     ],
 )
-def test_last_seq_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, statement: str) -> None:
+def test_verify_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, statement: str) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     connection = sqlite3.connect(store.path, isolation_level=None)
@@ -326,7 +213,7 @@ def test_last_seq_a_firing_that_was_altered_behind_the_guards_is_found(store: St
     assert "a firing is not what its event says" in fault.message
 
 
-def test_last_seq_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:
+def test_verify_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     connection = sqlite3.connect(store.path, isolation_level=None)

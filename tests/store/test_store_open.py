@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import sqlite3
-import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,16 +17,18 @@ import pytest
 
 from coherence.store import schema
 from coherence.store.errors import StoreError, StoreWarning
-from coherence.store.store import EventRow, Store
+from coherence.store.store import Store
+from store.rows import append, begin, run_at_once
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 
-def fill(path: Path, count: int = 300) -> None:
-    with Store(path, synchronous="NORMAL") as store, store.transaction() as transaction:
-        session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1, config="{}")
-        rows = [EventRow(seq, float(seq), "goal", f'"{"x" * 500}"') for seq in range(1, count + 1)]
-        transaction.add_events(session, rows)
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and resource limits")
+
+
+def fill(path: Path) -> None:
+    with Store(path, synchronous="NORMAL") as store:
+        append(store, begin(store), 300, data=f'"{"x" * 500}"')
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("wal", [False, True])
-def test_transaction_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> None:
+def test_open_store_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> None:
     newest = schema.newest_version()
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {newest + 3}")
@@ -58,7 +60,7 @@ def test_transaction_a_newer_schema_is_refused_and_not_touched(path: Path, wal: 
 
 @pytest.mark.parametrize("wal", ["DELETE", "WAL"])
 @pytest.mark.parametrize("owner", [0, 0x12345678])
-def test_transaction_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: str, owner: int) -> None:
+def test_open_store_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: str, owner: int) -> None:
     path = tmp_path / "bookmarks.sqlite"
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA journal_mode = {wal}")
@@ -73,7 +75,7 @@ def test_transaction_another_programs_file_is_refused_and_not_touched(tmp_path: 
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_transaction_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
+def test_open_store_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
     path, copy = tmp_path / "live.sqlite", tmp_path / "copy.sqlite"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -88,52 +90,25 @@ def test_transaction_another_programs_unfinished_log_is_not_touched(tmp_path: Pa
     assert {suffix: (tmp_path / f"copy.sqlite{suffix}").read_bytes() for suffix in ("", "-wal")} == before
 
 
-def garbage(path: Path) -> None:
-    owner = schema.APPLICATION_ID.to_bytes(4, "big")
-    path.write_bytes(b"SQLite format 3\0" + b"x" * 52 + owner + b"this is not a database. " * 500)
+GARBAGE = b"SQLite format 3\0" + b"x" * 52 + schema.APPLICATION_ID.to_bytes(4, "big") + b"this is no database. " * 500
+"""It has our mark where a header has it."""
 
-
-def short_garbage(path: Path) -> None:
-    path.write_bytes(b"SQLite f")
-
-
-def zeros(path: Path) -> None:
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def truncated_header(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:50])
-
-
-def torn(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-10_000])
-
-
-def first_page_only(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:4096])
-
-
-def broken_schema(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[100:4096] = b"\xff" * 3996
-    path.write_bytes(content)
-
-
-def broken_magic(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[0] = 0
-    path.write_bytes(content)
-
-
-DAMAGES = [garbage, short_garbage, zeros, truncated_header, torn, first_page_only, broken_schema, broken_magic]
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "short": lambda content: b"SQLite f",
+    "zeros": lambda content: bytes(len(content)),
+    "half a header": lambda content: content[:50],
+    "torn": lambda content: content[:-10_000],
+    "first page only": lambda content: content[:4096],
+    "broken schema": lambda content: content[:100] + b"\xff" * 3996 + content[4096:],
+    "broken magic": lambda content: b"\0" + content[1:],
+    "garbage": lambda content: GARBAGE,
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("with_log", [False, True])
-def test_count_events_a_damaged_file_is_moved_aside_and_a_new_one_begun(
-    path: Path, damage: Callable[[Path], None], with_log: bool
-) -> None:
-    damage(path)
+def test_open_store_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path, damage: str, with_log: bool) -> None:
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
     if with_log:
         Path(f"{path}-wal").write_bytes(b"torn")
     content = path.read_bytes()
@@ -152,7 +127,7 @@ def test_count_events_a_damaged_file_is_moved_aside_and_a_new_one_begun(
 
 
 @pytest.mark.parametrize("side", ["-wal", "-shm", ".lessons"])
-def test_transaction_what_lies_beside_it_tells_that_a_file_without_a_header_was_a_store(path: Path, side: str) -> None:
+def test_open_store_what_lies_beside_it_tells_that_a_file_without_a_header_was_a_store(path: Path, side: str) -> None:
     path.write_bytes(b"\x17random" * 900)
     Path(f"{path}{side}").mkdir() if side == ".lessons" else Path(f"{path}{side}").write_bytes(b"torn")
     with pytest.warns(StoreWarning, match="the store was damaged"):
@@ -173,7 +148,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_transaction_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path, name: str) -> None:
+def test_open_store_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path, name: str) -> None:
     content, why = FOREIGN[name]
     path = tmp_path / "mistyped"
     path.write_bytes(content)
@@ -184,25 +159,25 @@ def test_transaction_a_file_that_never_was_a_store_is_refused_and_not_touched(tm
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_transaction_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
+def test_open_store_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     for _ in range(3):
-        garbage(path)
+        path.write_bytes(GARBAGE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             Store(path).close()
     assert len(list(tmp_path.glob("store.db.damaged-*"))) == 3
 
 
-def test_store_open_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path) -> None:
-    garbage(path)
+def test_open_store_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path) -> None:
+    path.write_bytes(GARBAGE)
     with pytest.raises(StoreWarning):
         Store(path)
     with Store(path) as store:
         assert store.recovered_from is None
 
 
-def test_transaction_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
+def test_open_store_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[68:72] = b"abcd"
     content[100:4096] = b"\xff" * 3996
@@ -229,7 +204,7 @@ def test_verify_damage_that_shows_later_is_an_error_that_says_what_to_do(path: P
     assert path.read_bytes() == bytes(content)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
+@posix
 def test_store_a_path_that_no_store_can_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     os.mkfifo(tmp_path / "pipe")
@@ -258,17 +233,17 @@ def test_store_a_relative_path_in_a_missing_folder_becomes_one_file_that_stays(
     assert os.listdir(tmp_path / "b c") == ["ü#?%.db"]  # a closed store is one file
 
 
-def test_transaction_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
+def test_open_store_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
     with Store(path):
-        broken_schema(path)
+        path.write_bytes(DAMAGES["broken schema"](path.read_bytes()))
         with pytest.raises(StoreError, match="the file is damaged"):
             Store(path)
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
+@posix
 @pytest.mark.parametrize("there", [False, True])
-def test_transaction_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:
+def test_open_store_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:
     path = public_folder / "store.db"
     if there:
         fill(path)
@@ -284,74 +259,43 @@ def test_transaction_a_read_only_folder_is_refused(public_folder: Path, in_child
     assert "read-only" in said
 
 
-def test_count_events_a_full_disk_rolls_back_and_keeps_what_was_there(path: Path) -> None:
+def test_transaction_a_full_disk_rolls_back_and_keeps_what_was_there(path: Path) -> None:
     with Store(path) as store:
         session = store.sessions()[0]
-
-        def overfill() -> None:
-            with store.transaction() as transaction:
-                pages = transaction._connection.execute("PRAGMA page_count").fetchone()[0]
-                transaction._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
-                transaction.add_events(session, [EventRow(seq, 1.0, "goal", '"x"') for seq in range(301, 305)])
-                transaction.add_snapshot(session.id, 304, bytes(100_000))
-
-        with pytest.raises(StoreError, match="the disk is full"):
-            overfill()
-        assert store.count_events() == 300
-        assert store.verify() == []
         with store.transaction() as transaction:
-            transaction.add_events(session, [EventRow(301, 1.0, "goal", '"x"')])
+            (pages,) = transaction.execute("PRAGMA page_count")[0]
+            transaction.execute(f"PRAGMA max_page_count = {pages + 5}")
+        with pytest.raises(StoreError, match="the disk is full"):
+            append(store, session, 100, data=f'"{"y" * 800}"')
+        assert store.count_events() == 300
+        assert append(store, session) == 301
         assert store.verify() == []
 
 
-LIMITED = """
-import resource, sys
-from coherence.store.store import EventRow, Store
-from coherence.store.errors import StoreError
-with Store(sys.argv[1]) as store:
-    session = store.sessions()[0]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-    written = 300
-    try:
-        while True:
-            with store.transaction() as transaction:
-                seqs = range(written + 1, written + 51)
-                transaction.add_events(session, [EventRow(seq, 1.0, "goal", '"%s"' % ("y" * 800)) for seq in seqs])
-            written += 50
-    except StoreError as error:
-        print(error)
-    assert store.last_seq(session.id) == written, (store.last_seq(session.id), written)
-    assert store.verify() == [], store.verify()
-    print(written)
-"""
+@posix
+def test_transaction_a_file_that_may_not_grow_keeps_what_was_there(path: Path, in_child: InChild) -> None:
+    def write_until_it_fails() -> str:
+        with Store(path) as store:
+            session = store.sessions()[0]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+            written = store.last_seq(session.id)
+            try:
+                while True:
+                    written = append(store, session, 50, data=f'"{"y" * 800}"')
+            except StoreError as error:
+                assert (store.last_seq(session.id), store.verify()) == (written, [])
+                return f"{written} {error}"
 
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-def test_last_seq_a_file_that_may_not_grow_rolls_back_and_keeps_what_was_there(path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    message, written = done.stdout.splitlines()
+    written, _, message = in_child(write_until_it_fails).strip("'").partition(" ")
     assert message.startswith(f"{path}: reading or writing failed")
-    assert int(written) >= 300
     with Store(path) as store:
         assert store.verify() == []
-        assert store.last_seq(1) == int(written)
+        assert store.last_seq(1) == int(written) >= 300
 
 
-RACER = """
-import sys, warnings
-from coherence.store.store import EventRow, Store
-warnings.simplefilter("ignore")
-sys.stdin.readline()
-with Store(sys.argv[1], timeout_s=30) as store, store.transaction() as transaction:
-    session = transaction.add_session(
-        session=sys.argv[2], agent="a", parent=None, source="api", started=1, config="{}")
-    transaction.add_events(session, [EventRow(1, 1.0, "goal", "{}")])
-"""
-
-
+@posix
 @pytest.mark.parametrize("start", ["missing", "empty", "version 1", "damaged"])
-def test_count_events_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
+def test_open_store_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
     path = tmp_path / "store.db"
     if start == "empty":
         path.touch()
@@ -360,56 +304,16 @@ def test_count_events_processes_that_open_at_the_same_moment_all_succeed(tmp_pat
         schema.migrate(connection, 1)
         connection.close()
     elif start == "damaged":
-        garbage(path)
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", RACER, path, str(number)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for number in range(4)
-    ]
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    for racer in racers:
-        _, errors = racer.communicate(timeout=60)
-        assert errors == "", errors
-        assert racer.returncode == 0
+        path.write_bytes(GARBAGE)
+
+    def race(name: str) -> None:
+        warnings.simplefilter("ignore")
+        with Store(path, timeout_s=30) as store:
+            append(store, begin(store, name))
+
+    run_at_once(*(partial(race, f"{number}") for number in range(4)))
     with Store(path) as store:
         assert len(store.sessions()) == 4
         assert store.count_events() == 4
         assert store.verify() == []
     assert len(list(tmp_path.glob("*.damaged-*"))) == (start == "damaged")
-
-
-def test_store_open_threads_that_open_a_missing_file_at_once_all_succeed(tmp_path: Path) -> None:
-    stores: list[Store] = []
-    together = threading.Barrier(6)
-
-    def work() -> None:
-        together.wait()
-        stores.append(Store(tmp_path / "store.db"))
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(stores) == 6
-    for store in stores:
-        store.close()
-
-
-@pytest.mark.slow
-def test_transaction_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
-    import time
-
-    path = tmp_path / "store.db"
-    fill(path, 100_000)
-    spans = []
-    for _ in range(5):
-        started = time.perf_counter()
-        store = Store(path)
-        spans.append(time.perf_counter() - started)
-        store.close()
-    assert min(spans) < 0.01

@@ -3,43 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "store.db", synchronous="NORMAL") as store:
-        yield store
-
-
-def begin(store: Store, name: str) -> SessionRow:
-    with store.transaction() as transaction:
-        return transaction.add_session(session=name, agent="a", parent=None, source="api", started=1, config="{}")
-
-
-def append(store: Store, session: SessionRow, count: int, ts: float | None = None) -> None:
-    with store.transaction() as transaction:
-        first = transaction.last_seq(session.id) + 1
-        rows = [
-            EventRow(
-                seq,
-                float(seq) if ts is None else ts,
-                "tick",
-                "{}",
-                ReadingRow(1.0, None, None, None, "{}"),
-                DecisionRow("guide", "{}"),
-            )
-            for seq in range(first, first + count)
-        ]
-        transaction.add_events(session, rows)
+from coherence.store.store import Store
+from store.rows import append, begin
 
 
 def counts(store: Store) -> list[int]:
@@ -58,7 +29,7 @@ def test_prune_the_oldest_leave_by_count_with_readings_and_decisions(store: Stor
     append(store, one, 3)
     assert store.prune(max_events=9) == 0
     assert store.prune(max_events=4) == 5
-    assert counts(store) == [4, 4, 4]
+    assert counts(store) == [4, 2, 2]
     assert [row.seq for row in store.events(one.id)] == [4, 5, 6]
     assert [row.seq for row in store.events(two.id)] == [3]
     assert store.verify() == []
@@ -67,27 +38,23 @@ def test_prune_the_oldest_leave_by_count_with_readings_and_decisions(store: Stor
     assert store.verify() == []
 
 
-def test_prune_the_oldest_leave_by_age(store: Store) -> None:
-    session = begin(store, "s")
-    append(store, session, 100)
-    assert store.prune(max_age_s=1000, now=1001.0) == 0
-    assert store.prune(max_age_s=60, now=101.0) == 40
-    assert next(store.events(session.id)).ts == 41.0
-    assert store.prune(max_age_s=60, max_events=10, now=101.0) == 50
+def test_prune_the_oldest_leave_by_age_and_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> None:
+    session = begin(store)
+    append(store, session, 100)  # of the times 101 to 200
+    assert store.prune(max_age_s=1000, now=1101.0) == 0
+    assert store.prune(max_age_s=60, now=201.0) == 40
+    assert next(store.events(session.id)).ts == 141.0
+    assert store.prune(max_age_s=60, max_events=10, now=201.0) == 50
     assert store.prune(max_age_s=1) == 10  # by the clock, 1970 is long ago
+    append(store, session, ts=500.0)
+    append(store, session, ts=1.0)
+    assert store.prune(max_age_s=100, now=550.0) == 0
+    assert store.prune(max_age_s=100, now=650.0) == 2
     assert store.verify() == []
 
 
-def test_prune_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> None:
-    session = begin(store, "s")
-    append(store, session, 1, ts=500.0)
-    append(store, session, 1, ts=1.0)
-    assert store.prune(max_age_s=100, now=550.0) == 0
-    assert store.prune(max_age_s=100, now=650.0) == 2
-
-
 def test_prune_many_leave_in_batches(store: Store) -> None:
-    session = begin(store, "s")
+    session = begin(store)
     append(store, session, 3500)
     statements: list[str] = []
     assert store._writer is not None
@@ -100,7 +67,7 @@ def test_prune_many_leave_in_batches(store: Store) -> None:
 
 
 def test_prune_snapshots_leave_unless_the_kept_events_need_them(store: Store) -> None:
-    session, done = begin(store, "s"), begin(store, "done")
+    session, done = begin(store), begin(store, "done")
     append(store, done, 5)
     append(store, session, 30)
     with store.transaction() as transaction:
@@ -116,26 +83,14 @@ def test_prune_snapshots_leave_unless_the_kept_events_need_them(store: Store) ->
     assert store.snapshot(session.id) is None
 
 
-def test_prune_retention_works_although_somebody_left_the_door_open(store: Store) -> None:
-    session = begin(store, "s")
-    append(store, session, 20)
+def test_prune_what_is_removed_by_hand_is_found_and_a_door_that_was_left_open_is_closed(store: Store) -> None:
+    append(store, begin(store), 20)
     connection = sqlite3.connect(store.path, isolation_level=None)
     connection.execute("INSERT INTO maintenance VALUES (1)")
-    connection.close()
     assert store.prune(max_events=10) == 10
-    connection = sqlite3.connect(store.path)
     assert connection.execute("SELECT count(*) FROM maintenance").fetchone() == (0,)
-    connection.close()
-
-
-def test_prune_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
-    session = begin(store, "s")
-    append(store, session, 20)
-    store.prune(max_events=10)
-    connection = sqlite3.connect(store.path, isolation_level=None)
     connection.execute("INSERT INTO maintenance VALUES (1)")
     connection.execute("DELETE FROM events WHERE id IN (11, 15)")
-    connection.execute("DELETE FROM maintenance")
     connection.close()
     (found,) = store.verify()
     assert found.id == 12 and "1 event before it is missing" in found.message

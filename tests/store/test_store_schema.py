@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coherence.store import schema
 from coherence.store.errors import StoreError
-from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store
-
-HASH = "zeroblob(32)"
+from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow, SessionRow
+from coherence.store.store import Store
+from store.rows import begin, event, tick
 
 
 def open_plainly(path: Path) -> sqlite3.Connection:
@@ -26,70 +28,53 @@ def schema_text(path: Path) -> list[tuple[str, ...]]:
         connection.close()
 
 
-def make_version(path: Path, version: int, *statements: str) -> None:
+def make_version_1(path: Path, *statements: str) -> None:
     connection = open_plainly(path)
     try:
-        for number in range(1, version + 1):
-            schema.migrate(connection, number)
+        schema.migrate(connection, 1)
         for statement in statements:
             connection.execute(statement)
-        assert schema.version(connection) == version
+        assert schema.version(connection) == 1
     finally:
         connection.close()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A store with a session ``s`` of three events; the second is a tick."""
-    path = tmp_path / "store.db"
-    with Store(path) as store, store.transaction() as transaction:
-        session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1, config="{}")
-        tick = EventRow(2, 2.0, "tick", "{}", ReadingRow(1.0, "green", 0.0, "calm", "{}"), DecisionRow("guide", "{}"))
-        transaction.add_events(session, [EventRow(1, 1.0, "goal", "{}"), tick, EventRow(3, 3.0, "tick", "{}")])
-    return path
-
-
-def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(path: Path) -> None:
+def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(tmp_path: Path) -> None:
     assert schema.newest_version() == 3
-    connection = open_plainly(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-    assert connection.execute("PRAGMA application_id").fetchone() == (0x436F6865,)
+    Store(tmp_path / "store.db").close()
+    connection = open_plainly(tmp_path / "store.db")
+    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
+    assert found == [3, 0x436F6865]
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
 
-def test_migrations_an_older_version_leads_to_the_newest_with_its_rows(
+def test_migrations_an_older_version_or_an_empty_file_leads_to_the_newest_with_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, fresh = tmp_path / "old.db", tmp_path / "fresh.db"
-    make_version(old, 1, "INSERT INTO sessions VALUES (7, 's', 'a', NULL, 'hook', 1.0, '{}')")
+    old, empty, fresh = tmp_path / "old.db", tmp_path / "empty.db", tmp_path / "fresh.db"
+    empty.touch()
+    make_version_1(old, "INSERT INTO sessions VALUES (7, 's', 'a', NULL, 'hook', 1.0, '{}')")
     added = "CREATE TABLE added (x);\nALTER TABLE trust ADD COLUMN note TEXT;\n"
     texts = (*schema.migrations(), added, "CREATE INDEX added_by_x ON added (x);\n")
     monkeypatch.setattr(schema, "migrations", lambda: texts)
     Store(fresh).close()
-    assert schema_text(old) != schema_text(fresh)
+    Store(empty).close()
+    assert schema_text(old) != schema_text(fresh) == schema_text(empty)
     with Store(old) as store:
         assert store.sessions() == [SessionRow(7, "s", "a", None, "hook", 1.0, "{}")]
         with store.transaction() as transaction:
-            transaction.add_events(store.sessions()[0], [EventRow(1, 1.0, "goal", "{}")])
+            transaction.add_events(store.sessions()[0], [event(1)])
             transaction.add_snapshot(7, 1, b"state")
         assert store.verify() == []
     assert schema_text(old) == schema_text(fresh)
-
-
-def test_transaction_an_empty_file_is_used(tmp_path: Path) -> None:
-    path, fresh = tmp_path / "empty.db", tmp_path / "fresh.db"
-    path.touch()
-    Store(path).close()
-    Store(fresh).close()
-    assert schema_text(path) == schema_text(fresh)
 
 
 def test_migrations_a_migration_that_fails_leaves_the_version_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    make_version(path, 1)
+    make_version_1(path)
     before = schema_text(path)
     texts = (schema.migrations()[0], "CREATE TABLE extra (x);\nCREATE TABLE sessions (x);\n")
     monkeypatch.setattr(schema, "migrations", lambda: texts)
@@ -107,87 +92,137 @@ def test_statements_a_script_that_does_not_end_is_refused() -> None:
         list(schema.statements("SELECT 2;\nSELECT 3"))
 
 
-EVENT = "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, prev_hash, hash) VALUES "
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """Yield a plain connection to a store of two ticks and the firings ``t``, ``c``, and ``d``, which was delivered."""
+    path = tmp_path_factory.mktemp("schema") / "store.db"
+    with Store(path) as store:
+        session = begin(store)
+        fired = [
+            EventRow(3, 3.0, "tick", "{}", firing=FiringRow("t", "loop", 0, "treatment", "text")),
+            EventRow(4, 4.0, "tick", "{}", firing=FiringRow("c", "loop", 0, "control", "text")),
+            EventRow(5, 5.0, "tick", "{}", firing=FiringRow("d", "loop", 1, "treatment", "text")),
+            EventRow(6, 6.0, "tick", "{}", delivered="d"),
+            EventRow(7, 7.0, "tick", "{}", outcomes=(FiringOutcomeRow(firing="d", horizon=5, pressure_change=0.25),)),
+        ]
+        with store.transaction() as transaction:
+            transaction.add_events(session, [tick(1), tick(2), *fired])
+    connection = open_plainly(path)
+    yield connection
+    connection.close()
+    with Store(path) as store:
+        assert store.verify() == []
+
+
+def refused(database: sqlite3.Connection, reason: str, statement: str, values: tuple[object, ...] = ()) -> None:
+    changes = database.total_changes
+    with pytest.raises(sqlite3.IntegrityError, match=reason):
+        database.execute(statement, values)
+    assert database.total_changes == changes
+
+
+@pytest.mark.parametrize("table", ["sessions", "events", "readings", "decisions", "firings", "firing_outcomes"])
+def test_schema_a_row_is_never_changed_replaced_or_deleted(database: sqlite3.Connection, table: str) -> None:
+    for _, column, *_ in database.execute(f"PRAGMA table_info({table})").fetchall():
+        for verb in ("UPDATE", "UPDATE OR REPLACE"):
+            refused(database, "never changed", f"{verb} {table} SET {column} = {column}")
+    refused(database, "never replaced|plus one|undelivered", f"REPLACE INTO {table} SELECT * FROM {table}")
+    refused(database, "never deleted|by retention only", f"DELETE FROM {table}")
 
 
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("UPDATE events SET data = '{}'", "an event is never changed"),
-        ("UPDATE readings SET band = 'red'", "a reading is never changed"),
-        ("UPDATE decisions SET kind = 'block'", "a decision is never changed"),
-        ("UPDATE sessions SET agent = 'b'", "a session is never changed"),
-        ("DELETE FROM events WHERE id = 3", "by retention only"),
-        ("DELETE FROM readings", "by retention only"),
-        ("DELETE FROM decisions", "by retention only"),
-        ("DELETE FROM sessions", "never deleted"),
         ("DELETE FROM heads", "never deleted"),
-        ("DELETE FROM chain", "never deleted"),
-        ("UPDATE heads SET last_seq = 7", "only grows by one"),
+        ("UPDATE heads SET last_seq = 9", "only grows by one"),
         ("REPLACE INTO heads VALUES (1, 0)", "never replaced"),
+        ("DELETE FROM chain", "never deleted"),
         ("REPLACE INTO chain VALUES (1, 0, zeroblob(32), 1, zeroblob(32))", "never replaced"),
         ("INSERT INTO chain VALUES (2, 0, zeroblob(32), 1, zeroblob(32))", "never replaced"),
         ("UPDATE chain SET id = 2", "CHECK constraint failed"),
         ("UPDATE chain SET count = -1", "CHECK constraint failed"),
         ("UPDATE chain SET head = x'00'", "CHECK constraint failed"),
-        ("REPLACE INTO sessions VALUES (1, 's', 'a', NULL, 'api', 1, '{}')", "never replaced"),
         ("REPLACE INTO sessions VALUES (9, 's', 'a', NULL, 'api', 1, '{}')", "never replaced"),
-        ("INSERT INTO sessions VALUES (9, 't', 'a', NULL, 'web', 1, '{}')", "CHECK constraint failed"),
-        ("INSERT INTO sessions VALUES (9, 't', 'a', NULL, 'api', 9e999, '{}')", "CHECK constraint failed"),
-        ("INSERT INTO sessions VALUES (9, 't', 'a', NULL, 'api', 1, '{')", "CHECK constraint failed"),
-        ("INSERT INTO sessions VALUES (9, '', 'a', NULL, 'api', 1, '{}')", "CHECK constraint failed"),
-        ("INSERT INTO sessions VALUES (9, NULL, 'a', NULL, 'api', 1, '{}')", "NOT NULL constraint failed"),
-        (f"{EVENT} (1, 'a', 5, 1, 'goal', 'api', '{{}}', {HASH}, {HASH})", "plus one"),
-        (f"{EVENT} (1, 'a', 3, 1, 'goal', 'api', '{{}}', {HASH}, {HASH})", "plus one"),
-        (f"{EVENT} (9, 'a', 1, 1, 'goal', 'api', '{{}}', {HASH}, {HASH})", "plus one"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'test', '{{}}', {HASH}, {HASH})", "must be those of its session"),
-        (f"{EVENT} (1, 'b', 4, 1, 'goal', 'api', '{{}}', {HASH}, {HASH})", "must be those of its session"),
-        (f"{EVENT} (1, 'a', 4, 9e999, 'goal', 'api', '{{}}', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, -9e999, 'goal', 'api', '{{}}', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, NULL, 'goal', 'api', '{{}}', {HASH}, {HASH})", "NOT NULL constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 'x', 'goal', 'api', '{{}}', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'api', '{{', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'api', 'NaN', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'api', x'7b7d', {HASH}, {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'api', '{{}}', x'00', {HASH})", "CHECK constraint failed"),
-        (f"{EVENT} (1, 'a', 4, 1, 'goal', 'api', '{{}}', {HASH}, NULL)", "NOT NULL constraint failed"),
-        (
-            "REPLACE INTO events (id, session_id, agent, seq, ts, kind, source, data, prev_hash, hash) "
-            f"VALUES (2, 1, 'a', 4, 1, 'goal', 'api', '{{}}', {HASH}, {HASH})",
-            "an event is never replaced",
-        ),
-        ("INSERT INTO readings VALUES (1, 9, 3, 'api', 1, '', 0, '', '{}')", "those of its event"),
-        ("INSERT INTO readings VALUES (1, 3, 4, 'api', 1, '', 0, '', '{}')", "those of its event"),
-        ("INSERT INTO readings VALUES (1, 3, 3, 'test', 1, '', 0, '', '{}')", "those of its event"),
-        ("INSERT INTO readings VALUES (1, 3, 3, 'api', 1.1, '', 0, '', '{}')", "CHECK constraint failed"),
-        ("INSERT INTO readings VALUES (1, 3, 3, 'api', 1, '', 9e999, '', '{}')", "CHECK constraint failed"),
-        ("INSERT INTO readings VALUES (1, 3, 3, 'api', 1, '', 0, '', '}')", "CHECK constraint failed"),
-        ("REPLACE INTO readings VALUES (1, 2, 2, 'api', 1, '', 0, '', '{}')", "a reading is never replaced"),
-        ("INSERT INTO decisions VALUES (1, 9, 3, 'api', 'guide', '{}')", "those of its event"),
-        ("INSERT INTO decisions VALUES (1, 3, 3, 'api', 'maybe', '{}')", "CHECK constraint failed"),
-        ("INSERT INTO decisions VALUES (1, 3, 3, 'api', 'guide', '')", "CHECK constraint failed"),
-        ("REPLACE INTO decisions VALUES (1, 2, 2, 'api', 'guide', '{}')", "a decision is never replaced"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 6, pair = 9 WHERE firing_id = 't'", "never changed"),
+        ("UPDATE firings SET delivered = 0, delivered_id = NULL WHERE firing_id = 'd'", "never changed"),
+        ("UPDATE firings SET delivered_id = 7 WHERE firing_id = 'd'", "never changed"),
+        ("UPDATE firings SET delivered = 1 WHERE firing_id = 't'", "confirmed by an event after"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 3 WHERE firing_id = 't'", "confirmed by an event after"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 6 WHERE firing_id = 'c'", "CHECK constraint failed"),
         ("INSERT INTO snapshots VALUES (1, 1, 'text')", "CHECK constraint failed"),
         ("INSERT INTO vectors VALUES ('', x'00', x'00')", "CHECK constraint failed"),
         ("INSERT INTO baselines VALUES ('a', 9e999, x'00')", "CHECK constraint failed"),
     ],
 )
-def test_verify_the_database_itself_refuses(path: Path, statement: str, reason: str) -> None:
-    connection = open_plainly(path)
-    try:
-        before = list(connection.iterdump())
-        with pytest.raises(sqlite3.IntegrityError, match=reason):
-            connection.execute(statement)
-        assert list(connection.iterdump()) == before
-    finally:
-        connection.close()
-    with Store(path) as store:
-        assert store.verify() == []
+def test_schema_the_database_itself_refuses(database: sqlite3.Connection, statement: str, reason: str) -> None:
+    refused(database, reason, statement)
 
 
-def test_transaction_foreign_keys_are_on_in_the_store(path: Path) -> None:
-    with Store(path) as store:
-        with pytest.raises(StoreError, match="FOREIGN KEY"), store.transaction() as transaction:
-            transaction.add_snapshot(9, 1, b"state")
-        with store.transaction() as transaction:
-            assert transaction._connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+EMPTY_HASH = bytes(32)
+GOOD: dict[str, dict[str, object]] = {
+    "sessions": {"id": 9, "session": "t", "agent": "a", "source": "api", "started": 1.0, "config": "{}"},
+    "events": {
+        "session_id": 1, "agent": "a", "seq": 8, "ts": 1.0, "kind": "goal", "source": "api", "data": "{}",
+        "prev_hash": EMPTY_HASH, "hash": EMPTY_HASH,
+    },
+    "readings": {"session_id": 1, "seq": 7, "ts": 7.0, "source": "api", "coherence_index": 1.0, "data": "{}"},
+    "decisions": {"session_id": 1, "seq": 7, "ts": 7.0, "source": "api", "kind": "guide", "data": "{}"},
+    "firings": {
+        "firing_id": "n", "session_id": 1, "seq": 7, "event_id": 7, "agent": "a", "pattern": "loop", "pair": 1,
+        "arm": "control", "text": "", "ts": 7.0, "source": "api",
+    },
+    "firing_outcomes": {"firing_id": "t", "horizon": 5, "event_id": 7, "pressure_change": 0.5, "error_resolved": 0},
+}  # fmt: skip
+"""A row of each table that the database takes."""
+
+CHECKED, MISSING, OF_EVENT = "CHECK constraint failed", "NOT NULL constraint failed", "must be those of its event"
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
+    *(("sessions", wrong, CHECKED) for wrong in ({"source": "web"}, {"started": 9e999}, {"config": "{"})),
+    *(("sessions", wrong, reason) for wrong, reason in (({"session": ""}, CHECKED), ({"session": None}, MISSING))),
+    *(("events", {"seq": seq}, "plus one") for seq in (7, 9)),
+    ("events", {"session_id": 9}, "plus one"),
+    *(("events", wrong, "must be those of its session") for wrong in ({"source": "test"}, {"agent": "b"})),
+    ("events", {"id": 2}, "an event is never replaced"),
+    *(("events", {"ts": ts}, CHECKED) for ts in (9e999, -9e999, "x")),
+    *(("events", {"data": data}, CHECKED) for data in ("{", "NaN", b"{}")),
+    *(("events", wrong, reason) for wrong, reason in (({"ts": None}, MISSING), ({"prev_hash": b"\0"}, CHECKED))),
+    ("events", {"hash": None}, MISSING),
+    *(("readings", wrong, OF_EVENT) for wrong in ({"seq": 9}, {"ts": 8.0}, {"source": "test"})),
+    *(("readings", wrong, CHECKED) for wrong in ({"coherence_index": 1.1}, {"pressure": 9e999}, {"data": "}"})),
+    ("readings", {"seq": 2, "ts": 102.0}, "a reading is never replaced"),
+    ("decisions", {"seq": 9}, OF_EVENT),
+    *(("decisions", wrong, CHECKED) for wrong in ({"kind": "maybe"}, {"data": ""})),
+    ("decisions", {"seq": 2, "ts": 102.0}, "a decision is never replaced"),
+    *(("firings", {"firing_id": name}, reason) for name, reason in ((None, MISSING), ("", CHECKED), (b"1", CHECKED))),
+    ("firings", {"firing_id": "t"}, "never replaced"),
+    ("firings", {"delivered": 1, "delivered_id": 7}, "begins undelivered"),
+    *(("firings", wrong, "its event") for wrong in ({"seq": 9, "event_id": 9}, {"agent": "b"})),
+    ("firings", {"seq": 3, "event_id": 3, "ts": 3.0}, "never replaced"),
+    *(("firings", wrong, CHECKED) for wrong in ({"arm": "both"}, {"pair": -1})),
+    ("firing_outcomes", {"firing_id": "d"}, "an outcome is never replaced|known by an event after"),
+    *(("firing_outcomes", wrong, "known by an event after") for wrong in ({"event_id": 3}, {"firing_id": "nobody"})),
+    *(
+        ("firing_outcomes", wrong, CHECKED)
+        for wrong in ({"horizon": 3}, {"pressure_change": 9e999}, {"error_resolved": 2})
+    ),
+)
+
+
+@pytest.mark.parametrize(("table", "wrong", "reason"), [*WRONG, *((table, {}, "") for table in GOOD)])
+@pytest.mark.parametrize("verb", ["INSERT", "REPLACE"])
+def test_schema_a_row_with_a_wrong_value_is_refused_and_without_one_it_is_taken(
+    database: sqlite3.Connection, verb: str, table: str, wrong: dict[str, Any], reason: str
+) -> None:
+    row = GOOD[table] | wrong
+    statement = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+    if reason:
+        refused(database, reason, statement, tuple(row.values()))
+        return
+    database.execute("BEGIN")
+    database.execute(statement, tuple(row.values()))
+    database.execute("ROLLBACK")
+
+
+def test_transaction_foreign_keys_are_on_in_the_store(store: Store) -> None:
+    with pytest.raises(StoreError, match="FOREIGN KEY"), store.transaction() as transaction:
+        transaction.add_snapshot(9, 1, b"state")

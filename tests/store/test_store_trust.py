@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import sys
 import threading
 import time
-import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -20,6 +21,9 @@ from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
+from store.rows import fork, run_at_once
+
+InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork or SIGKILL")
 
@@ -27,7 +31,7 @@ CONFIG = {"tick": "step", "pressure": {"streak_floor": [0.71]}}
 """One error, and the agent's pressure is 0.71."""
 
 ONCE = 0.4 + 0.1 * 0.71 * (0.95 - 0.4)
-"""What 0.4 becomes by a failure while the source is at 0.71."""
+"""A weight of 0.4 after a failure while the source is at 0.71."""
 
 
 def fleet(path: Path | Store, *names: str, **options: Any) -> Fleet:
@@ -70,16 +74,6 @@ def test_what_was_learned_goes_on_in_the_next_fleet(tmp_path: Path) -> None:
     with fleet(path, "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.6, fixed=True)
         assert agents.trust.edge("sub", "planner") == Edge("sub", "planner", 0.6, True)
-
-
-@pytest.mark.parametrize("weight", [-0.1, float("nan"), True])
-def test_add_edge_a_bad_weight_is_refused_for_an_edge_that_was_kept_too(tmp_path: Path, weight: Any) -> None:
-    path = tmp_path / "s.db"
-    for _ in range(2):
-        with fleet(path, "sub", "planner") as agents:
-            with pytest.raises((TypeError, ValueError), match="trust_weight must"):
-                agents.add_edge("sub", "planner", weight)
-            agents.add_edge("sub", "planner", 0.4)
 
 
 def test_trust_that_was_set_overrides_and_stays_fixed_over_restarts(tmp_path: Path) -> None:
@@ -128,7 +122,7 @@ def test_add_edge_an_edge_that_was_kept_counts_before_it_is_added_again(tmp_path
         assert agents.agent("planner").decide().kind == "warn"
 
 
-def test_edge_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: Path) -> None:
+def test_flush_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         with fleet(store, "a", "b", "c") as first:
             first.add_edge("a", "b", 0.4)
@@ -159,11 +153,10 @@ def test_trust_of_a_version_to_come_is_refused_and_left_alone(tmp_path: Path) ->
         assert store.trust() == '{"version": 2}'
 
 
-@pytest.mark.parametrize("data", ["", "[", '{"edges"'])
-def test_set_trust_the_store_takes_json_alone(tmp_path: Path, data: str) -> None:
+def test_set_trust_the_store_takes_json_alone(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         with pytest.raises(StoreError), store.transaction() as transaction:
-            transaction.set_trust(1.0, data)
+            transaction.set_trust(1.0, '{"edges"')
         with pytest.raises(ValueError, match="ts"), store.transaction() as transaction:
             transaction.set_trust(float("nan"), "{}")
         assert store.trust() is None
@@ -178,7 +171,7 @@ def until(path: Path, weight: float) -> bool:
     return False
 
 
-def test_edge_what_outcomes_teach_is_written_soon_without_a_flush(tmp_path: Path) -> None:
+def test_flush_what_outcomes_teach_is_written_soon_without_a_flush(tmp_path: Path) -> None:
     with fleet(tmp_path / "s.db", "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.4)
         learn(agents)
@@ -193,7 +186,7 @@ def test_with_full_durability_it_is_written_before_the_outcome_returns(tmp_path:
         assert [edge.weight for edge in read_trust(agents.store).edges] == [pytest.approx(ONCE)]
 
 
-def test_edge_a_store_that_others_are_writing_to_is_tried_again(
+def test_flush_a_store_that_others_are_writing_to_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"
@@ -256,38 +249,24 @@ def test_agents_come_go_fail_and_decide_on_eight_threads(tmp_path: Path) -> None
             assert Replay(store, row).report().differences == []
 
 
-CHILD = """
-import sys, time
-from coherence.fleet.fleet import Fleet
-from coherence.providers import HashingEmbedder
-config = {"tick": "step", "pressure": {"streak_floor": [0.71]}}
-agents = Fleet(store=sys.argv[1], embedder=HashingEmbedder(32), config=config)
-sub, planner = agents.agent(sys.argv[2]), agents.agent("planner")
-agents.add_edge(sys.argv[2], "planner", 0.4)
-for turn in range(int(sys.argv[3])):
-    sub.tool_result("ImportError", error=True, tool="Bash")
-    planner.outcome(success=False)
-if len(sys.argv) > 4:
-    agents.flush()
-    print("flushed", flush=True)
-    while True:
-        sub.tool_result("ImportError", error=True, tool="Bash")
-        planner.outcome(success=False)
-        agents.flush()
-"""
-
-
-def child(path: Path, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", CHILD, str(path), *args], stdout=subprocess.PIPE, text=True)
+def learn_alone(path: Path, name: str, turns: int) -> Fleet:
+    agents = fleet(path, name, "planner")
+    agents.add_edge(name, "planner", 0.4)
+    for _ in range(turns):
+        fail(agents.agent(name))
+        agents.agent("planner").outcome(success=False)
+    return agents
 
 
 @pytest.mark.slow
+@posix
 def test_processes_that_learn_at_once_lose_nothing_of_each_others_edges(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    running = [child(path, f"sub {number}", "3") for number in range(4)]
-    assert [process.wait(120) for process in running] == [0, 0, 0, 0]  # none flushed, none closed
-    for process in running:
-        process.communicate()
+
+    def work(name: str) -> None:
+        learn_alone(path, name, 3).close()
+
+    run_at_once(*(partial(work, f"sub {number}") for number in range(4)))
     edges = kept(path)
     assert [edge.source for edge in edges] == [f"sub {number}" for number in range(4)]
     # w <- w + 0.071 (0.95 - w), three times
@@ -295,13 +274,25 @@ def test_processes_that_learn_at_once_lose_nothing_of_each_others_edges(tmp_path
 
 
 @posix
-def test_edge_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
+def test_flush_a_killed_process_loses_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    process = child(path, "sub", "2", "flush")
-    assert process.stdout is not None and process.stdout.readline() == "flushed\n"
-    process.kill()
-    process.wait()
-    process.communicate()
+    flushed, sender = os.pipe()
+    child = fork()
+    if child == 0:
+        try:
+            agents = learn_alone(path, "sub", 2)
+            agents.flush()
+            os.write(sender, b"x")
+            while True:
+                learn(agents)
+                agents.flush()
+        finally:
+            os._exit(1)
+    os.close(sender)
+    assert os.read(flushed, 1) == b"x"
+    os.close(flushed)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
     (edge,) = kept(path)
     assert 0.95 - 0.55 * 0.929**2 <= edge.weight + 1e-12 <= 0.95
     with fleet(path, "sub", "planner") as agents:
@@ -314,7 +305,7 @@ def test_edge_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) ->
 
 @pytest.mark.slow
 @posix
-def test_remove_agent_a_child_of_a_fork_goes_on_by_itself_while_others_are_at_work(tmp_path: Path) -> None:
+def test_fork_a_child_goes_on_by_itself_while_others_are_at_work(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "s.db"
     with fleet(path, "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.4)
@@ -331,35 +322,18 @@ def test_remove_agent_a_child_of_a_fork_goes_on_by_itself_while_others_are_at_wo
                 agents.pressures()
                 agents.remove_agent("guest")
 
-        threads = [threading.Thread(target=churn, daemon=True)]
-        for thread in threads:
-            thread.start()
-        for _ in range(5):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # threads are the point
-                pid = os.fork()
-            if pid == 0:
-                code = 1
-                try:
-                    assert agents.agent("planner").pressure == 0.71 * 0.4
-                    assert agents.agent("planner").decide().kind == "guide"
-                    agents.agent("own")
-                    agents.add_edge("own", "planner", 0.5)
-                    agents.remove_agent("own")
-                    code = 0
-                finally:
-                    os._exit(code)
-            for _ in range(3_000):
-                ended, status = os.waitpid(pid, os.WNOHANG)
-                if ended:
-                    break
-                time.sleep(0.01)
-            else:
-                os.kill(pid, 9)
-                os.waitpid(pid, 0)
-                pytest.fail("the child hangs")
-            assert os.waitstatus_to_exitcode(status) == 0
+        thread = threading.Thread(target=churn, daemon=True)
+        thread.start()
+
+        def go_on() -> str:
+            assert agents.agent("planner").pressure == 0.71 * 0.4
+            kind = agents.agent("planner").decide().kind
+            agents.agent("own")
+            agents.add_edge("own", "planner", 0.5)
+            agents.remove_agent("own")
+            return kind
+
+        assert [in_child(go_on) for _ in range(5)] == ["'guide'"] * 5
         done.set()
-        for thread in threads:
-            thread.join(60)
+        thread.join(60)
     assert kept(path) == (Edge("sub", "planner", 0.4),)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step, TranscriptCall
 
@@ -63,12 +62,9 @@ def test_openai_chat_a_system_message_in_mid_run_is_a_step(tmp_path: Path, role:
     assert run.steps == (*STEPS[:2], Step(role="system", content="Be brief."), *STEPS[2:])
 
 
-def test_openai_chat_an_object_with_messages_gives_its_id_and_goal(tmp_path: Path) -> None:
+def test_openai_chat_an_object_with_messages_and_one_message_a_line_are_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, {"id": "r1", "goal": "cancel", "messages": CHAT, "tools": []}, indent=1))
     assert (run.id, run.goal, run.steps) == ("r1", "cancel", STEPS)
-
-
-def test_openai_chat_one_message_a_line_is_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, *CHAT))
     assert run.steps == STEPS
 
@@ -111,78 +107,29 @@ def test_openai_chat_the_legacy_function_call_is_a_tool_call(tmp_path: Path) -> 
     )
 
 
-def test_openai_chat_a_custom_tool_call_keeps_its_text(tmp_path: Path) -> None:
-    chat = [
-        {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "py", "input": "1+1"}}]}
-    ]
-    [run] = read_transcripts(write(tmp_path, chat))
-    assert run.steps[0].tool_calls == (TranscriptCall("py", "1+1", "c"),)
-
-
-def test_openai_chat_parts_that_are_not_text_become_markers(tmp_path: Path) -> None:
-    parts = [
-        {"type": "text", "text": "What is this?"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-        {"type": "input_audio", "input_audio": {"data": "AAAA"}},
-    ]
-    [run] = read_transcripts(write(tmp_path, [{"role": "user", "content": parts}]))
-    assert run.steps[0].content == "What is this?\n[image]\n[audio]"
-
-
-def test_openai_chat_a_refusal_is_what_the_agent_said(tmp_path: Path) -> None:
-    [run] = read_transcripts(write(tmp_path, [{"role": "assistant", "content": None, "refusal": "I can't."}]))
-    assert run.steps[0].content == "I can't."
-
-
-def test_openai_chat_the_name_of_a_speaker_is_its_agent(tmp_path: Path) -> None:
-    [run] = read_transcripts(write(tmp_path, [{"role": "assistant", "name": "Planner", "content": "First, look."}]))
-    assert run.steps[0].agent == "Planner"
-
-
-def test_openai_chat_a_result_without_a_known_call_has_no_tool_name(tmp_path: Path) -> None:
-    [run] = read_transcripts(write(tmp_path, [{"role": "tool", "tool_call_id": "c9", "content": "ok"}]))
-    assert run.steps[0].tool_name is None
+PARTS = [
+    {"type": "text", "text": "What is this?"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    {"type": "input_audio", "input_audio": {"data": "AAAA"}},
+]
 
 
 @pytest.mark.parametrize(
-    ("message", "reason"),
+    ("message", "step"),
     [
-        ({"role": "robot"}, "role 'robot' is not one of system, developer, user, assistant, tool, function"),
-        ({"role": 3}, "Expected `str`, got `int` - at `$.messages[1].role`"),
-        ({"content": "hi"}, "missing required field `role` - at `$.messages[1]`"),
-        ({"role": "user", "content": 3}, "Expected `str | array | null`, got `int` - at `$.messages[1].content`"),
-        ({"role": "assistant", "tool_calls": {}}, "Expected `array | null`, got `object`"),
-        ({"role": "assistant", "tool_calls": [{}]}, "a tool call without function - at `$.messages[1].tool_calls[0]`"),
-        ({"role": "assistant", "tool_calls": [{"function": {}}]}, "missing required field `name`"),
-        ("hi", "Expected `object`, got `str` - at `$.messages[1]`"),
+        (
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "py", "input": "1+1"}}],
+            },
+            Step(role="assistant", tool_calls=(TranscriptCall("py", "1+1", "c"),)),
+        ),
+        ({"role": "user", "content": PARTS}, Step(role="user", content="What is this?\n[image]\n[audio]")),
+        ({"role": "assistant", "content": None, "refusal": "No."}, Step(role="assistant", content="No.")),
+        ({"role": "assistant", "name": "Ann", "content": "Hm."}, Step(role="assistant", agent="Ann", content="Hm.")),
+        ({"role": "tool", "tool_call_id": "unknown", "content": "ok"}, Step(role="tool", content="ok")),
     ],
 )
-def test_openai_chat_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message: Any, reason: str) -> None:
-    path = write(tmp_path, {"messages": CHAT}, {"messages": [CHAT[1], message]})
-    with pytest.raises(TranscriptError) as caught:
-        read_transcripts(path)
-    assert (caught.value.path, caught.value.line) == (str(path), 2)
-    assert reason in caught.value.reason
-    assert "expected OpenAI messages" in caught.value.reason
-
-
-def test_openai_chat_a_wrong_message_on_a_line_is_named_by_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "chat.jsonl"
-    path.write_text('{"role": "user", "content": "hi"}\n\n{"role": "robot"}\n', encoding="utf-8")
-    with pytest.raises(TranscriptError, match="role 'robot'") as caught:
-        read_transcripts(path)
-    assert caught.value.line == 3
-
-
-def test_openai_chat_a_chat_of_system_messages_alone_is_a_run_without_steps(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match="a run without steps"):
-        read_transcripts(write(tmp_path, CHAT[:1]))
-
-
-def test_openai_chat_arguments_that_are_nested_too_deep_are_refused(tmp_path: Path) -> None:
-    deep: list[Any] = []
-    for _ in range(150):
-        deep = [deep]
-    message = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": deep}}]}
-    with pytest.raises(TranscriptError, match="nested deeper than 100 levels"):
-        read_transcripts(write(tmp_path, [message]))
+def test_openai_chat_a_message_is_a_step(tmp_path: Path, message: Any, step: Step) -> None:
+    [run] = read_transcripts(write(tmp_path, [message]), format="openai")
+    assert run.steps == (step,)

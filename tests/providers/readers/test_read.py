@@ -236,40 +236,115 @@ def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Pa
     assert error.reason == "unknown format, expected one of openai, openai-responses, anthropic, claude-code, runs"
 
 
-def test_a_value_over_several_lines_is_named_without_a_line(tmp_path: Path) -> None:
-    error = failure(write(tmp_path, json.dumps(RUN | {"steps": [HI, {"role": "robot"}]}, indent=2)))
-    assert error.line is None
-    assert "$.steps[1].role" in error.reason
+def calling(**call: Any) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [call]}
+
+
+def holding(**block: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [block]}
+
+
+DEEP = json.loads("[" * 150 + "]" * 150)
+WRONG: dict[str, tuple[Callable[[Any], Any], str, list[tuple[Any, str]]]] = {
+    "openai": (
+        lambda message: {"messages": [HI, message]},
+        "expected OpenAI messages",
+        [
+            ({"role": "robot"}, "role 'robot' is not one of system, developer, user, assistant, tool, function"),
+            ({"role": 3}, "Expected `str`, got `int` - at `$.messages[1].role`"),
+            ({"content": "hi"}, "missing required field `role` - at `$.messages[1]`"),
+            ({"role": "user", "content": 3}, "Expected `str | array | null`, got `int` - at `$.messages[1].content`"),
+            ({"role": "assistant", "tool_calls": {}}, "Expected `array | null`, got `object`"),
+            (calling(), "a tool call without function - at `$.messages[1].tool_calls[0]`"),
+            (calling(function={}), "missing required field `name`"),
+            (calling(function={"name": "f", "arguments": DEEP}), "nested deeper than 100 levels"),
+            ("hi", "Expected `object`, got `str` - at `$.messages[1]`"),
+        ],
+    ),
+    "anthropic": (
+        lambda message: {"messages": [HI, message]},
+        "expected Anthropic messages",
+        [
+            ({"role": "tool"}, "role 'tool' is not one of user, assistant, system - at `$.messages[1]`"),
+            ({"role": "user", "content": [4]}, "Expected `object`, got `int` - at `$.messages[1].content[0]`"),
+            (holding(type="text", text=4), "Expected `str | null`, got `int`"),
+            (holding(type="tool_use", id="t"), "a tool_use block without name"),
+            (
+                holding(type="tool_result", content={"a": 1}),
+                "content of a tool_result block: Expected",
+            ),
+            (holding(type="tool_result", is_error="no"), "Expected `bool | null`, got `str`"),
+            ({"role": "user", "usage": {"output_tokens": -1}}, "Expected `int` >= 0"),
+            ({"role": "user", "usage": {"output_tokens": 10**400}}, "Expected `int` <= 9007199254740992"),
+        ],
+    ),
+    "claude-code": (
+        lambda line: line,
+        "expected lines of a Claude Code session",
+        [
+            ([], "not an object"),
+            ({"type": "user"}, "missing required field `message`"),
+            (EVENT | {"message": {"role": "user", "content": 5}}, "got `int` - at `$.message.content`"),
+            (EVENT | {"message": {"role": "robot"}}, "role 'robot' is not one of user, assistant, system"),
+        ],
+    ),
+    "runs": (
+        lambda changed: RUN | changed if isinstance(changed, dict) else changed,
+        "expected runs {id, goal, steps",
+        [
+            ([], "Expected `object`, got `array`"),
+            ({"steps": {}}, "Expected `array`, got `object` - at `$.steps`"),
+            ({"steps": [HI, {"role": "robot"}]}, "Invalid enum value 'robot' - at `$.steps[1].role`"),
+            ({"steps": [{"content": "hi"}]}, "missing required field `role` - at `$.steps[0]`"),
+            ({"steps": [{"role": "tool", "tool_result": 5}]}, "Expected `str | null`, got `int`"),
+            (
+                {"steps": [{"role": "tool", "is_error": 1}]},
+                "got `int` - at `$.steps[0].is_error`",
+            ),
+            ({"steps": [calling()]}, "missing required field `name`"),
+            ({"steps": [7]}, "Expected `object`, got `int` - at `$.steps[0]`"),
+            ({"id": 1.5}, "Expected `int | str | null`, got `float` - at `$.id`"),
+            ({"goal": []}, "Expected `str | null`, got `array` - at `$.goal`"),
+            ({"memories": [1]}, "Expected `str`, got `int` - at `$.memories[0]`"),
+        ],
+    ),
+}
+"""Format -> how a value stands in a line, the form that is expected, and values with what is wrong with them."""
+
+
+@pytest.mark.parametrize(
+    ("format", "value", "reason"), [(name, value, why) for name, (_, _, all) in WRONG.items() for value, why in all]
+)
+def test_read_transcripts_a_wrong_value_is_named_with_what_was_expected(
+    tmp_path: Path, format: str, value: Any, reason: str
+) -> None:
+    wrapped, expected, _ = WRONG[format]
+    good = {"openai": {"messages": [HI]}, "anthropic": {"messages": [HI]}, "claude-code": EVENT, "runs": RUN}[format]
+    error = failure(write(tmp_path, lines(good, wrapped(value))), format)
+    assert error.line == 2 and reason in error.reason and expected in error.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (json.dumps(RUN | {"steps": [HI, {"role": "robot"}]}, indent=2), None, "$.steps[1].role"),
+        (lines(HI) + "\n" + lines({"role": "robot"}), 3, "role 'robot'"),
+        (lines(RUN, RUN | {"steps": []}), 2, "a run without steps, expected one or more"),
+        (lines({"messages": [HI, USE]}, {"messages": []}), 2, "a run without steps"),
+        (lines([{"role": "system", "content": "x"}]), 1, "a run without steps"),
+        (lines([HI, {"type": "function_call", "name": 5}]), 1, "expected OpenAI Responses"),
+    ],
+)
+def test_read_transcripts_the_line_of_a_fault_is_named(
+    tmp_path: Path, content: str, line: int | None, reason: str
+) -> None:
+    error = failure(write(tmp_path, content))
+    assert error.line == line and reason in error.reason
 
 
 KEYS = st.sampled_from(
-    [
-        "steps",
-        "messages",
-        "role",
-        "content",
-        "tool_calls",
-        "function",
-        "name",
-        "arguments",
-        "type",
-        "text",
-        "message",
-        "sessionId",
-        "id",
-        "usage",
-        "memories",
-        "summary",
-        "isSidechain",
-        "isCompactSummary",
-        "tool_use_id",
-        "input",
-        "goal",
-        "tool_result",
-        "is_error",
-        "system",
-        "input_tokens",
-    ]
+    "steps messages role content tool_calls function name arguments type text message sessionId id usage memories "
+    "summary isSidechain isCompactSummary tool_use_id input goal tool_result is_error system input_tokens".split()
 )
 WORDS = st.sampled_from(
     ["user", "assistant", "tool", "system", "summary", "text", "tool_use", "tool_result", "<command-"]

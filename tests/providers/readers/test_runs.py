@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Role, Step, TranscriptCall, TranscriptState
 
@@ -83,38 +82,24 @@ def test_success_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("labels", "outcome", "went_wrong"),
+    ("labels", "outcome", "went_wrong", "step"),
     [
-        ({"success": True}, "good", False),
-        ({"success": True, "hijacked": True, "hijack_step": 3}, "hijacked at step 3", True),
-        ({"derailed": True, "onset_step": 9}, "derailed at step 9", True),
-        ({"derailed": False}, "good", False),
-        ({"success": False, "error_step": 4}, "failed at step 4", True),
-        ({"success": None, "hijacked": False}, "", None),
+        ({"success": True}, "good", False, None),
+        ({"success": False}, "failed", True, None),
+        ({"success": True, "hijacked": True, "hijack_step": 3}, "hijacked at step 3", True, 3),
+        ({"hijacked": True, "hijack_step": True}, "hijacked", True, None),
+        ({"derailed": True, "onset_step": 0}, "derailed at step 0", True, 0),
+        ({"derailed": True, "onset_step": 9}, "derailed at step 9", True, None),  # the run has steps 0 to 4
+        ({"derailed": False, "onset_step": 2}, "good", False, None),
+        ({"success": False, "error_step": 4}, "failed at step 4", True, 4),
+        ({"success": None, "hijacked": False}, "", None, None),
     ],
 )
 def test_outcome_what_labels_say_of_the_ending(
-    tmp_path: Path, labels: object, outcome: str, went_wrong: bool | None
+    tmp_path: Path, labels: object, outcome: str, went_wrong: bool | None, step: int | None
 ) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
-    assert (run.outcome, run.went_wrong) == (outcome, went_wrong)
-
-
-@pytest.mark.parametrize(
-    ("labels", "step"),
-    [
-        ({"success": False}, None),
-        ({"success": True, "hijacked": True, "hijack_step": 3}, 3),
-        ({"derailed": True, "onset_step": 0}, 0),
-        ({"derailed": False, "onset_step": 2}, None),
-        ({"error_step": 4}, 4),
-        ({"success": False, "error_step": 5}, None),  # the run has steps 0 to 4
-        ({"hijacked": True, "hijack_step": True}, None),
-    ],
-)
-def test_off_course_is_the_step_that_labels_name(tmp_path: Path, labels: object, step: int | None) -> None:
-    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
-    assert run.off_course == step
+    assert (run.outcome, run.went_wrong, run.off_course) == (outcome, went_wrong, step)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +108,6 @@ def test_off_course_is_the_step_that_labels_name(tmp_path: Path, labels: object,
 def test_group_is_the_task_where_it_is_a_name_or_a_number(tmp_path: Path, given: object, group: str) -> None:
     named, bare = read_transcripts(write(tmp_path, RUN | {"group": given}, RUN | {"id": "another"}))
     assert (named.group, bare.group) == (group, "")
-
-
-@pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
-def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
-    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
-    assert run.success is None
 
 
 @pytest.mark.parametrize(
@@ -145,11 +124,13 @@ def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> N
         ({"success": "x" * 1_000_000, "y" * 1_000_000: 1}, ["labels.success is 'xxx"]),
         ({"success": None}, []),
         (None, []),
+        (3, ["labels is no object"]),
         ({"success": True, "reward": 1, "step": 2, "hijacked": "unknown to this reader"}, []),
     ],
 )
 def test_runs_slips_in_labels_are_warned_of(tmp_path: Path, labels: object, warnings: list[str]) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
+    assert run.success is (True if isinstance(labels, dict) and labels.get("success") is True else None)
     assert len(run.warnings) == len(warnings)
     assert all(said.startswith(begin) and len(said) < 200 for said, begin in zip(run.warnings, warnings, strict=True))
 
@@ -171,44 +152,6 @@ def test_runs_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
         (),
         ("the id 'a' comes again; the run is called 'a#4'",),
     ]
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"steps": {}}, "Expected `array`, got `object` - at `$.steps`"),
-        ({"steps": "none"}, "Expected `array`, got `str` - at `$.steps`"),
-        ({"steps": [{"role": "user"}, {"role": "robot"}]}, "Invalid enum value 'robot' - at `$.steps[1].role`"),
-        ({"steps": [{"content": "hi"}]}, "missing required field `role` - at `$.steps[0]`"),
-        ({"steps": [{"role": "tool", "tool_result": 5}]}, "Expected `str | null`, got `int`"),
-        ({"steps": [{"role": "tool", "is_error": 1}]}, "Expected `bool | null`, got `int` - at `$.steps[0].is_error`"),
-        ({"steps": [{"role": "user", "tool_calls": [{}]}]}, "missing required field `name`"),
-        ({"steps": [7]}, "Expected `object`, got `int` - at `$.steps[0]`"),
-        ({"id": 1.5}, "Expected `int | str | null`, got `float` - at `$.id`"),
-        ({"goal": []}, "Expected `str | null`, got `array` - at `$.goal`"),
-        ({"memories": [1]}, "Expected `str`, got `int` - at `$.memories[0]`"),
-    ],
-)
-def test_runs_a_wrong_run_is_named_with_what_was_expected(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
-    path = write(tmp_path, RUN, RUN | changed)
-    with pytest.raises(TranscriptError) as caught:
-        read_transcripts(path)
-    assert (caught.value.path, caught.value.line) == (str(path), 2)
-    assert reason in caught.value.reason
-    assert "expected runs {id, goal, steps" in caught.value.reason
-
-
-def test_runs_a_line_that_is_no_run_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match="Expected `object`, got `array`") as caught:
-        read_transcripts(write(tmp_path, RUN, []))
-    assert caught.value.line == 2
-
-
-def test_runs_a_run_without_steps_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, RUN, RUN | {"steps": []})
-    with pytest.raises(TranscriptError, match="a run without steps, expected one or more") as caught:
-        read_transcripts(path)
-    assert (caught.value.path, caught.value.line) == (str(path), 2)
 
 
 JSON = st.recursive(
