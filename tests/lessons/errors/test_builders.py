@@ -16,7 +16,6 @@ DEV, HELD_OUT, NEVER_SEEN = (HERE / f"families_{name}.jsonl" for name in ("dev",
 FILES = [path for path in (DEV, HELD_OUT, NEVER_SEEN) if path.exists()]
 LESSON_FILES = [path for path in (DEV, HELD_OUT) if path.exists()]
 FAMILIES = [pytest.param(family, id=family.family) for path in FILES for family in load_families(path)]
-WITH_LESSONS = [pytest.param(family, id=family.family) for path in LESSON_FILES for family in load_families(path)]
 
 
 def test_builders_no_family_has_the_name_of_another_one() -> None:
