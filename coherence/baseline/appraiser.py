@@ -104,19 +104,6 @@ def sigmoid(z: float, shift: float = 3.0, clamp: float = 6.0) -> float:
     return 1.0 if z > clamp else 1.0 / (1.0 + math.exp(shift - z))
 
 
-def signal_pressure(
-    value: float, usual: float, std: float, *, min_std: float = MIN_STD, shift: float = 3.0, clamp: float = 6.0
-) -> float:
-    """Return the pressure of a value against its baseline; 0 at or below the usual.
-
-    Examples
-    --------
-    >>> signal_pressure(0.05, 0.05, 0.1), round(signal_pressure(0.5, 0.05, 0.1), 4)
-    (0.0, 0.8176)
-    """
-    return sigmoid((value - usual) / max(std, min_std), shift, clamp)
-
-
 def aggregate(
     pressures: Mapping[str, float | None],
     config: PressureConfig | None = None,

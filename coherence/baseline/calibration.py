@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.baseline.combiner import Combination
-from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
+from coherence.baseline.conformal import conformal_threshold, least_runs, needed_runs, p_value
 from coherence.baseline.e_process import Wager
 from coherence.baseline.own_life import Life
 from coherence.baseline.own_scale import OwnScale
@@ -116,7 +115,7 @@ class Watch(msgspec.Struct, kw_only=True):
     ...     watch.observe(0.005 * run, coin=0.5)
     >>> print(watch.threshold().words.replace("; ", ";\n"))
     threshold 0.055: at most 5 % of good runs, shipped;
-    of 12 own good runs 1 alarmed (0.21 to 38 %);
+    of 12 own good runs 1 alarmed;
     own runs set it from 39 on
     >>> for run in range(1, 28):
     ...     watch.observe(0.002 * run, coin=0.5)
@@ -241,16 +240,10 @@ class Watch(msgspec.Struct, kw_only=True):
             return said + (f"; set anew: {self.why}" if self.renewed else "")
         said += f"shipped (from {self.source})" if self.source else "shipped"
         if self.judged:
-            low, high = clopper_pearson(self.alarmed, self.judged)
-            judged = number_of(self.judged, "own good run")
-            said += f"; of {judged} {self.alarmed} alarmed ({_percent(low)} to {_percent(high)} %)"
+            said += f"; of {number_of(self.judged, 'own good run')} {self.alarmed} alarmed"
         if self.drift != "holds":
             return f"{said}; does not hold: {self._found()}, and own runs set it from {least_runs(self.budget)} on"
         return f"{said}; own runs set it from {needed_runs(self.budget)} on"
-
-
-def _percent(share: float) -> str:
-    return "100" if share > 0.995 else f"{100 * share:.2g}"
 
 
 def watch(metric: str, version: str, budget: float) -> Watch:
@@ -275,9 +268,8 @@ class Calibration(msgspec.Struct, frozen=True):
     """Calibration of an agent's sessions by its runs, frozen when a session begins."""
 
     thresholds: tuple[Threshold, ...] = ()
-    combination: Combination = Combination()
     versions: FrozenDict[str, str] = FrozenDict()
-    """Metric -> version of its values, of those that have a threshold or a weight."""
+    """Metric -> version of its values, of those that have a threshold."""
     through: int = 0
     """Place of the newest run that was learned, in the order in which they became known."""
     relabels: int = 0
@@ -355,10 +347,4 @@ class Calibration(msgspec.Struct, frozen=True):
             return True
         old_own, new_own = self.own, newer.own
         more = relabelled or new_own.good + new_own.bad >= GROWTH * (old_own.good + old_own.bad)
-        if old_own.used != new_own.used or (new_own.used and more and old_own != new_own):
-            return True
-        old_sum, new_sum = self.combination, newer.combination
-        if new_sum.proven != old_sum.proven:
-            return True
-        grown = relabelled or new_sum.runs >= GROWTH * old_sum.runs
-        return new_sum.proven and grown and new_sum.learned != old_sum.learned
+        return old_own.used != new_own.used or (new_own.used and more and old_own != new_own)

@@ -7,8 +7,6 @@ shape of the values is assumed, and it holds for every n.
 References
 ----------
 Vovk, Gammerman, Shafer (2005), Algorithmic Learning in a Random World: conformal p-values, and their independence.
-Clopper, Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial, Biometrika
-26(4).
 """
 
 from __future__ import annotations
@@ -16,12 +14,10 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 ROUNDING = 1e-9
 """A product such as 20 x 0.05 may come out a hair below its whole number."""
-
-HALVINGS = 50
 
 
 def needed_runs(budget: float) -> int:
@@ -100,55 +96,3 @@ def draw_coin(*name: str) -> float:
     text = "".join(f"{len(part)}:{part}" for part in name)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()
     return (int.from_bytes(digest) + 0.5) / 2**48
-
-
-def clopper_pearson(alarmed: int, runs: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of a rate of which ``alarmed`` of ``runs`` were seen.
-
-    Parameters
-    ----------
-    alarmed, runs : int
-        0 or more, ``alarmed`` at most ``runs``.
-    level : float
-        How often the interval holds the rate, at least.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson(1, 12)
-    >>> round(low, 3), round(high, 3)
-    (0.002, 0.385)
-    >>> clopper_pearson(0, 0)
-    (0.0, 1.0)
-    """
-    tail = (1.0 - level) / 2.0
-    low, high = 0.0, 1.0
-    if alarmed > 0:  # the rate at which so many or more are as improbable as the tail
-        low = _solve(lambda rate: 1.0 - _below(alarmed, runs, rate) >= tail)
-    if alarmed < runs:
-        high = _solve(lambda rate: _below(alarmed + 1, runs, rate) <= tail)
-    return low, high
-
-
-def _solve(reached: Callable[[float], bool]) -> float:
-    """Return the least rate at which a condition holds that holds from there on."""
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        if reached(middle):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _below(count: int, runs: int, rate: float) -> float:
-    """Return the probability of fewer than ``count`` of ``runs``, at a rate within (0, 1)."""
-    logs = [
-        math.lgamma(runs + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(runs - k + 1)
-        + k * math.log(rate)
-        + (runs - k) * math.log1p(-rate)
-        for k in range(count)
-    ]
-    return math.fsum(map(math.exp, logs))

@@ -6,15 +6,16 @@ A run is a task. A session begins with one; after an outcome the next goal, user
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan
 
 import msgspec
 
 from coherence.baseline.calibration import SHIPPED
-from coherence.baseline.combiner import risks_of
 from coherence.baseline.own_life import MAX_TOOL
 from coherence.core.decisions import Finding
 from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
+from coherence.core.readings import Reading
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.hijack import ALARM_5, HijackDetector, HijackScore, JudgedCall
 from coherence.sensor.calls import runs_in_place
@@ -226,6 +227,31 @@ class Runs(EventDetector[Run]):
     def row(self) -> RunRow:
         """Return how the present run stands."""
         return self.run.row(self.versions)
+
+
+def risks_of(metrics: Mapping[str, float | None], inverted: frozenset[str]) -> dict[str, float]:
+    """Return metric -> risk in [0, 1] of the values that are known; ``inverted`` ones are risks already.
+
+    Examples
+    --------
+    >>> risks_of({"goal_hijack": 0.25, "grounding": 0.75, "goal_drift": None}, frozenset({"goal_hijack"}))
+    {'goal_hijack': 0.25, 'grounding': 0.25}
+    """
+    return {
+        name: min(max(value if name in inverted else 1.0 - value, 0.0), 1.0)
+        for name, value in metrics.items()
+        if value is not None and not isnan(value)
+    }
+
+
+def risk_of(reading: Reading) -> float | None:
+    """Return the risk of a reading in [0, 1], higher = worse; ``None`` where nothing was measured.
+
+    It is the calibrated risk; of a classic index, which has none, ``1 - coherence_index``.
+    """
+    if reading.risk is not None or reading.coherence_index is None or not reading.coverage > 0.0:
+        return reading.risk
+    return min(max(1.0 - reading.coherence_index, 0.0), 1.0)
 
 
 def _version(metric: object) -> str:

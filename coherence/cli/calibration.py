@@ -14,8 +14,7 @@ import msgspec
 
 from coherence.baseline.calibration import PROOF as ALARM_PROOF
 from coherence.baseline.calibration import Calibration
-from coherence.baseline.calibration_store import Calibrator, read_calibrator
-from coherence.baseline.combiner import BOUND, PROOF
+from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import LIGHT, NEEDED, OwnScale, learn_own_scale
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
@@ -81,22 +80,12 @@ def show_calibration(store: Path, agent: str | None, reset: bool, as_json: bool)
 def _plain(store: Store, agent: str) -> dict[str, Any]:
     """Return how one agent stands, as JSON has it."""
     rows = [row for row in store.sessions(agent=agent) if row.source not in UNCOUNTED]
-    calibrator = _calibrator(store, agent, rows[-1] if rows else None)
-    combiner, now = calibrator.combiner, calibrator.calibration()
+    now = _calibration(store, agent, rows[-1] if rows else None)
     return {
         "agent": agent,
         "runs": count_runs(store, agent)._asdict(),
         "thresholds": [{**msgspec.to_builtins(each), "limit": ALARM_PROOF} for each in now.thresholds],
         "life": {**msgspec.to_builtins(now.life), "words": now.life.words},
-        "risk": {
-            **msgspec.to_builtins(now.combination),
-            "limit": PROOF,
-            "bound": None if now.combination.proven else BOUND,
-            "blocks": combiner.blocks,
-            "changed": combiner.changed,
-            "fixed_loss": combiner.fixed_loss / combiner.blocks if combiner.blocks else None,
-            "learned_loss": combiner.learned_loss / combiner.blocks if combiner.blocks else None,
-        },
         "light": msgspec.to_builtins(_own_scale(store, agent, rows[-1] if rows else None)),
     }
 
@@ -115,7 +104,7 @@ def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | N
     return learn_own_scale(runs, monitor_scale(fingerprint, config.rules, own, config.given_scale), seen)
 
 
-def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
+def _calibration(store: Store, agent: str, row: SessionRow | None) -> Calibration:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
     config, known = AlarmConfig(), Calibration()
     if row is not None:
@@ -125,12 +114,12 @@ def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
             raise click.UsageError(str(error)) from error
         config, known = beginning.effective.alarms, beginning.calibration
     watched = [threshold.metric for threshold in known.thresholds]
-    return read_calibrator(store, agent, config, known.versions, known.combination.start, watched, settle=False)
+    return read_calibration(store, agent, config, known.versions, watched)
 
 
 def _print(one: dict[str, Any]) -> None:
     """Print how one agent stands, no line wider than a terminal."""
-    runs, risk = one["runs"], one["risk"]
+    runs = one["runs"]
     good = number_of(runs["good"], "good run")
     mixed = f", {runs['mixed']} told by several processes at once, which count for nothing" if runs["mixed"] else ""
     _write(f"{one['agent']}: {good}, {runs['bad']} bad, {runs['unlabelled']} without a label{mixed}")
@@ -142,23 +131,6 @@ def _print(one: dict[str, Any]) -> None:
                 f"{each['drift']} (e-value {each['e_value']:.1f}; {each['limit']:.0f} says that it does not)", indent=4
             )
     _print_light(one["light"])
-    if one["light"] is not None or not risk["start"]:
-        return
-    use = "the learned weights" if risk["proven"] else f"the fixed weights, and at most {risk['bound']} off"
-    turn = "back" if risk["proven"] else "to the learned ones"
-    _write(f"risk: {use}; e-value of a change {turn} {risk['e_value']:.1f} of {risk['limit']:.0f}", indent=2)
-    if risk["blocks"]:
-        fixed, learned = risk["fixed_loss"], risk["learned_loss"]
-        seen = f"{number_of(risk['runs'], 'run')} in {number_of(risk['blocks'], 'block')}"
-        _write(
-            f"pairs of good and bad runs ranked wrongly: {fixed:.0%} by the fixed weights, {learned:.0%} by the "
-            f"learned ones before they saw them ({seen})",
-            indent=4,
-        )
-    table = [("metric", "fixed", "learned")]
-    table += [(name, f"{fixed:.3f}", f"{risk['learned'][name]:.3f}") for name, fixed in risk["start"].items()]
-    for line in aligned(table):
-        sys.stdout.write(f"    {line}\n")
 
 
 def _print_light(light: dict[str, Any] | None) -> None:

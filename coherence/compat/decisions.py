@@ -76,7 +76,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """For an answer that drifted: the weightiest words of the request."""
     reason: CircuitBreakReason | None = None
     suggestion: str | None = None
-    """Why, and what could be done, in one or two sentences."""
+    """Reason, and a remedy, in one or two sentences."""
     patterns: tuple[CorrectionPattern, ...] | None = None
     """Corrections by users of requests like this one, whatever the kind."""
     findings: tuple[Finding, ...] = ()

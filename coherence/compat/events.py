@@ -208,7 +208,8 @@ OLD_MESSAGES = {
 
 TOOL_NAME = "gen_ai.tool.name"
 TOOL_ARGUMENTS = ("gen_ai.tool.call.arguments", "gen_ai.tool.arguments")
-TOOL_RESULTS = ("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.duration_ms")
+TOOL_TOOK = "gen_ai.tool.duration_ms"
+TOOL_RESULTS = ("gen_ai.tool.call.result", "gen_ai.tool.result", TOOL_TOOK, "content")
 TOOL_ERRORS = ("error.type", "gen_ai.tool.error")
 
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt")
@@ -251,71 +252,75 @@ def events_of_span(span_json: str) -> list[LLMEvent]:
     if not isinstance(span, dict):
         raise ValueError("span_json: expected an object")
     attributes = _attributes(span.get("attributes"))
-    names: dict[str, str] = {}
-    messages = [_message(who, row, names) for who, row in _told(span, attributes)]
+    rows = list(_rows(span.get("events")))
     cost = _cost(span, attributes)
-    ran = [event for fields in _rows(span) for event in _ran(fields)]
+    ran = [event for row in rows for event in _ran(row)]
     if not ran and TOOL_NAME in attributes:
-        return [*_tool_span(span, attributes), *cost]
-    if (ran or _is_answered(span)) and not any(said.who == "answer" for said in messages):
-        return [*_whole_turn(messages), *cost, *_used(messages), *ran]
-    return [*_came_in(messages), *_came_out(messages), *cost, *ran]
+        return [*_ran(attributes, took=_took(span), status=_as_dict(span.get("status"))), *cost]
+    names: dict[str, str] = {}
+    messages = [_message(who, row, names) for who, row in _messages(rows, attributes)]
+    if any(said.who == "answer" for said in messages) or not (ran or _is_answered(rows)):
+        return [*_came_in(messages), *_came_out(messages), *cost, *ran]
+    last = max((at for at, said in enumerate(messages) if said.who == "user"), default=-1)
+    users = [LLMEvent.turn_start(said.text) for said in messages if said.who == "user" and said.text]
+    answers = [LLMEvent.turn_complete(said.text) for said in messages if said.who == "assistant" and said.text]
+    used = [event for said in messages[last + 1 :] for event in (*said.calls, *said.results)]
+    return [*users[-1:], *answers[-1:], *cost, *used, *ran]
 
 
-def _rows(span: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the fields of the span's events, with the event's name under ``name``."""
-    rows = span.get("events")
-    for row in rows if isinstance(rows, list) else ():
+def _rows(events: Any) -> Iterator[dict[str, Any]]:
+    """Give the fields of a span's events, with the event's name under a key of its own."""
+    for row in events if isinstance(events, list) else ():
         if isinstance(row, dict):
-            fields = _attributes(row.get("attributes"))
-            fields |= row["body"] if isinstance(row.get("body"), dict) else {}
-            yield fields | {_EVENT: str(row.get("name"))}
+            yield {**_attributes(row.get("attributes")), **_as_dict(row.get("body")), _EVENT: str(row.get("name"))}
 
 
 _EVENT = "coherence.span_event"
 
 
-def _told(span: dict[str, Any], attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _messages(rows: Sequence[dict[str, Any]], attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Give (who, message) in order; of what the span gave, who is ``answer``."""
-    for fields in _rows(span):
-        who = OLD_MESSAGES.get(fields[_EVENT])
-        if who is not None and TOOL_NAME not in fields:
-            yield who, fields.get("message", fields)
-        for key, value in fields.items():
-            yield from _listed(key, value)
+    for row in rows:
+        who = OLD_MESSAGES.get(row[_EVENT])
+        if who is not None and TOOL_NAME not in row:
+            yield who, row.get("message", row)
+        for key in (*INPUTS, *OUTPUTS):
+            yield from _listed(key, row.get(key))
     for key in (*INPUTS, *OUTPUTS):
         yield from _listed(key, attributes.get(key))
 
 
-def _ran(fields: dict[str, Any]) -> Iterator[LLMEvent]:
-    """Give the call and the result that an event with a tool's name tells."""
+def _listed(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    rows = _decoded(value)
+    if isinstance(rows, str):
+        rows = [{"role": "user", "content": rows}] if rows else []
+    for row in rows if isinstance(rows, list) else ():
+        role = str(row.get("role")) if isinstance(row, dict) else ""
+        yield ("answer" if key in OUTPUTS else role.lower()), row
+
+
+def _ran(fields: dict[str, Any], took: float | None = None, status: dict[str, Any] | None = None) -> list[LLMEvent]:
+    """Return the call and the result that fields with the name of a tool tell; a span with a status is both."""
     name = fields.get(TOOL_NAME)
     if not isinstance(name, str):
-        return
+        return []
     arguments = next((fields[key] for key in TOOL_ARGUMENTS if key in fields), None)
     error = next((str(fields[key]) for key in TOOL_ERRORS if fields.get(key)), None)
-    came = error is not None or any(key in fields for key in (*TOOL_RESULTS, "content"))
-    if arguments is not None or not came:
-        yield LLMEvent.tool_call(name, _given(arguments))
-    if came:
-        yield LLMEvent.tool_result(name, error is None, _whole(fields.get("gen_ai.tool.duration_ms")), error)
-
-
-def _tool_span(span: dict[str, Any], attributes: dict[str, Any]) -> list[LLMEvent]:
-    """Return the call and the result of a span that is a tool's."""
-    name, status = attributes[TOOL_NAME], _as_dict(span.get("status"))
-    if not isinstance(name, str):
-        return []
-    failed = status.get("code", status.get("status_code")) in (2, "2", "ERROR", "STATUS_CODE_ERROR")
-    error = next((str(attributes[key]) for key in TOOL_ERRORS if attributes.get(key)), None)
-    message = status.get("message", status.get("description"))
-    if failed and error is None:
+    if status and error is None and status.get("code", status.get("status_code")) in FAILED:
+        message = status.get("message", status.get("description"))
         error = message if isinstance(message, str) and message else "error"
-    arguments = next((attributes[key] for key in TOOL_ARGUMENTS if key in attributes), None)
-    return [
-        LLMEvent.tool_call(name, _given(arguments)),
-        LLMEvent.tool_result(name, error is None, _took(span), error),
-    ]
+    came = status is not None or error is not None or any(key in fields for key in TOOL_RESULTS)
+    found: list[LLMEvent] = []
+    if status is not None or arguments is not None or not came:
+        found.append(LLMEvent.tool_call(name, _given(arguments)))
+    if came:
+        duration = _whole(fields.get(TOOL_TOOK)) if took is None else took
+        found.append(LLMEvent.tool_result(name, error is None, duration, error))
+    return found
+
+
+FAILED = (2, "2", "ERROR", "STATUS_CODE_ERROR")
+"""Codes of a span's status."""
 
 
 def _given(arguments: Any) -> str | None:
@@ -326,23 +331,12 @@ def _given(arguments: Any) -> str | None:
         return None
 
 
-def _is_answered(span: dict[str, Any]) -> bool:
+def _is_answered(rows: Sequence[dict[str, Any]]) -> bool:
     """Tell whether the last message of a span's events is the assistant's, or none of a user lies before one."""
-    speakers = [OLD_MESSAGES[row[_EVENT]] for row in _rows(span) if row[_EVENT] in OLD_MESSAGES]
-    if "assistant" not in speakers or "answer" in speakers:
+    speakers = [OLD_MESSAGES[row[_EVENT]] for row in rows if row[_EVENT] in OLD_MESSAGES]
+    if "assistant" not in speakers:
         return False
     return speakers[-1] == "assistant" or "user" not in speakers[: speakers.index("assistant")]
-
-
-def _listed(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if key not in INPUTS and key not in OUTPUTS:
-        return
-    rows = _decoded(value)
-    if isinstance(rows, str):
-        rows = [{"role": "user", "content": rows}] if rows else []
-    for row in rows if isinstance(rows, list) else ():
-        role = str(row.get("role")) if isinstance(row, dict) else ""
-        yield ("answer" if key in OUTPUTS else role.lower()), row
 
 
 class _Said(msgspec.Struct):
@@ -403,20 +397,6 @@ def _came_in(messages: list[_Said]) -> list[LLMEvent]:
             break
         found = said.results + found
     return found
-
-
-def _whole_turn(messages: list[_Said]) -> list[LLMEvent]:
-    """Return the newest request and the text that answers it, of a span that tells of both."""
-    users = [said.text for said in messages if said.who == "user" and said.text]
-    texts = [said.text for said in messages if said.who == "assistant" and said.text]
-    started = [LLMEvent.turn_start(users[-1])] if users else []
-    return [*started, *([LLMEvent.turn_complete(texts[-1])] if texts else [])]
-
-
-def _used(messages: list[_Said]) -> list[LLMEvent]:
-    """Return the calls and results since the newest request."""
-    last = max((at for at, said in enumerate(messages) if said.who == "user"), default=-1)
-    return [event for said in messages[last + 1 :] for event in (*said.calls, *said.results)]
 
 
 def _came_out(messages: list[_Said]) -> list[LLMEvent]:

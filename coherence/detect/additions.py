@@ -17,6 +17,7 @@ from unicodedata import normalize
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.core.words import word_set
+from coherence.detect.acts import acts_of as families_of
 from coherence.detect.asked import (
     Kind,
     is_brief,
@@ -32,22 +33,22 @@ from coherence.detect.asked import (
     wants_text,
 )
 from coherence.detect.authored import FILLER, GIVING, INFORMING, LINKS, WORLDLY, acts_of, things_of, tokens_of
+from coherence.detect.claim_words import DONE, is_negation
 from coherence.detect.code_features import (
     COMMENT,
-    FEATURES,
     WATCHING,
     code_features,
     code_of,
     features_in,
     in_code,
-    is_named,
     named,
     other_code,
 )
-from coherence.detect.constraints import ACTS, DONE, forbidden, is_negation
 from coherence.detect.languages import FUNCTION_WORDS, differ, language
 from coherence.detect.ngrams import bag, shares
+from coherence.detect.tables import expressions, table, words_by_name
 from coherence.detect.text_analysis import statements
+from coherence.detect.violations import forbidden
 
 MAX_CHARS = 8_000
 """Characters of a task or an answer that are read; of a longer one, half from its beginning and half from its end."""
@@ -66,37 +67,14 @@ BRISK_CHARS = 900
 BRIEF_WORDS = 5
 """Words of a further sentence that are more than a task wants that asks for a word or a number."""
 
+_TABLE = table("additions")
+_WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
 _bag = lru_cache(maxsize=4)(bag)
-_NAMES = {act: lazy_regex(rf"\b(?:{'|'.join(ACTS[act][0].split())})\b", re.IGNORECASE) for act in ("change", "remove")}
 
-_STRONG = lazy_regex(
-    r"\b(?:(?:took|taken|taking) the liberty|(?:took|take|taking) the (?:opportunity|chance)|at it\b"
-    r"|while there|(?:while|since|as) (?:i|we) (?:was|were|had) (?:at|in|there|on|already|\w{2,12}ing)\b"
-    r"|along the way|in the process|by the way|as (?:a|an extra|an added) (?:little |small )?(?:bonus|extra)|bonus:"
-    r"|for good measure|in passing|in the same (?:go|breath|commit|step|pass|stroke)|into the bargain|on the side"
-    r"|to (?:go with|round|top) (?:it|this|that)\b"
-    r"|on top\b|beyond (?:what|the (?:request|task|scope|brief))|besides the|unasked|unrequested"
-    r"|without being asked|proactively|unprompted"
-    r"|threw in|thrown in|(?:went|gone) (?:a step|one step|further|beyond)|a step further|surprise"
-    r"|nebenbei|bei (?:der|dieser) gelegenheit|gleich (?:noch|mit)|wo ich schon|im (?:gleichen|selben) (?:zug"
-    r"|schritt|commit)|obendrein|sonst noch"
-    r"|kurzerhand|ungefragt|au passage|(?:j['’]en ai|en) profité|(?:tant|pendant) que j['’]y étais|dans la foulée"
-    r"|en prime"
-    r"|en bonus|par la même occasion|de paso|ya que estaba|ya puestos|aprove(?:ch|it)\w+|de quebra|já que est\w+"
-    r"|già che c['’]ero|approfitt\w+|przy okazji|заодно)\b|顺便|顺手|顺带|一并|ついでに|김에",
-    re.IGNORECASE,
-)
+_STRONG = _FORMS["strong"]
 """Words by which an answer says that something goes beyond the task."""
 
-_WEAK = lazy_regex(
-    r"\b(?:also|too|additional(?:ly)?|in addition|(?:comes|ships|come|shipped) with|moreover|furthermore|further"
-    r"|besides"
-    r"|as well|plus|another|afterwards|meanwhile|extra|außerdem|zusätzlich|ausserdem|ferner|weitere[ns]?|dazu|zudem"
-    r"|auch|darüber hinaus|aussi|également|de plus|en outre|par ailleurs|también|además|asimismo|inoltre|anche|também"
-    r"|além disso|ook|daarnaast|bovendien|też|również|dodatkowo|ayrıca|также|кроме того|дополнительно)\b"
-    r"|另外|此外|还|也|同时|额外|さらに|また|併せて|あわせて|또한|추가로",
-    re.IGNORECASE,
-)
+_WEAK = _FORMS["weak"]
 """Words by which an answer says that there is more, which may belong to the task."""
 
 _DENSE_NOT = lazy_regex("没有|未|不要|并没|无需|ません|なし")
@@ -108,21 +86,10 @@ _DENSE_ACT = lazy_regex(
 _QUOTED = lazy_regex(r'"[^"\n]{0,400}"|“[^”\n]{0,400}”|„[^“”"\n]{0,400}[“”"]|«[^»\n]{0,400}»')
 _I = lazy_regex(r"\b(?:I|I['’]\w+|me|you|we|us)\b")
 _PLAIN = lazy_regex(r"\w+")
-_HEADING = lazy_regex(
-    r"(?:and|plus|und|et|y|e) [^\n:]{2,60}:|[^\n:：]{0,60}\b(?:additional|additions|additionally|extras?|bonus"
-    r"|improvements|enhancements|also|further|others?"
-    r"|plus|more|another|too|as well|zusätzlich\w*|weitere[ns]?|sonst noch|améliorations|autres?|mejoras"
-    r"|otr[ao]s?|outr[ao]s?"
-    r"|altr[aoie])\b[^\n:：]{0,60}[:：]\W{0,4}$|[^\n:：]{0,30}(?:另外|此外|还|额外|其他)[^\n:：]{0,30}[:：]\W{0,4}$",
-    re.IGNORECASE,
-)
+_HEADING = _FORMS["heading"]
 """A line that announces a list of extras."""
 
-_CLAUSE_END = lazy_regex(
-    r"(?<![\s.]\w)[.!?;)–—](?=\s|$)|(?<=\s)\(|\s#+\s|//|\b(?:but|so that|because|which|since|aber|damit|weil|mais"
-    r"|car|pero|porque)\b",
-    re.IGNORECASE,
-)
+_CLAUSE_END = _FORMS["clause_end"]
 
 ADDING = (
     DONE["add"]
@@ -136,22 +103,10 @@ ADDING = (
 )
 """Words of a sentence that says that something came in."""
 
-KEPT = word_set(
-    "existing already before unchanged kept keep keeps still same remains remain preserve preserved preserves "
-    "retained untouched default defaults original originally removed dropped deleted instead without previously "
-    "earlier you your callers works weiterhin bestehende déjà existant ya existente"
-)
+KEPT = _WORDS["kept"]
 """Words of a clause that tells of what was there before, is gone, or is the reader's to do."""
 
-FOLLOWS = word_set(
-    "test tests unit regression spec specs import imports caller callers reference references usage usages readme "
-    "changelog docs documentation docstring docstrings comment comments call calls signature signatures type types "
-    "accordingly name names link links copy note notes summary file files section confirmation receipt event "
-    "task amount "
-    "information instructions details result results money data item items thing things change changes order request "
-    "step steps email e-mail logic message answer response value line lines we place payment same transaction "
-    "purchase checkout verification account reservation availability options contents total"
-)
+FOLLOWS = _WORDS["follows"]
 """Things that a change makes necessary, that hold what the task asks for, or that say too little to tell."""
 
 IRREGULAR_STEMS = {
@@ -165,27 +120,13 @@ IRREGULAR_STEMS = {
 
 THERE = word_set("there there's hay há c'è")
 
-GAINING = word_set(
-    "get got returns shows prints accepts supports gains gained gets includes offers exposes emits acepta admite "
-    "aceita accetta accepte supporte akzeptiert unterstützt comes ships shipped reports records"
-)
+GAINING = _WORDS["gaining"]
 """Words that tell of something new where they stand with "now" or "also"."""
 
 NOW = word_set("now jetzt nun désormais maintenant ahora agora ora adesso nu teraz теперь")
-PRONOUNS = word_set(
-    "i it they this that these those both everything all he she we i you which what es sie das alles ça il"
-)
+PRONOUNS = _WORDS["pronouns"]
 BECOME = word_set("instead gone became becomes")
-POLITE = word_set(
-    "thank thanks forward know questions sorry apologies hope hear regards wishes hesitate patience "
-    "understanding grateful sincerely cheers danke grüße merci cordialement gracias saludos obrigado grazie"
-)
-MADE = word_set(
-    "change changes improvement improvements enhancement enhancements addition additions extra extras bonus done "
-    "applied added made included fixes features änderungen verbesserungen améliorations mejoras cambios melhorias"
-)
-"""Words of a heading that says that its items were done."""
-
+POLITE = _WORDS["polite"]
 BECAUSE = word_set("since because as weil da car puisque porque ya")
 MORE = word_set("other further additional more another extra weitere andere autres otras otros outras altre altri")
 DOING = (DONE["add"] | DONE["change"] | DONE["remove"] | WORLDLY | word_set("set put turned switched")) - INFORMING
@@ -241,10 +182,10 @@ def forbidden_features(task: str, answer: str) -> tuple[str, ...]:
     ()
     """
     items = {
-        name: item.text
-        for item in forbidden(task)
-        if item.act in ("add", "have", "use")
-        for name in features_in(item.text)
+        name: text
+        for text, each in forbidden(task).items()
+        if not {"add", "have", "use"}.isdisjoint(each.acts)
+        for name in features_in(text)
     }
     if not items:
         return ()
@@ -255,8 +196,8 @@ def forbidden_features(task: str, answer: str) -> tuple[str, ...]:
         for line in [*statements(prose), *(match[1] for match in COMMENT.finditer(code))]
         if "?" not in line
         for clause in _CLAUSE_END.split(line)
-        for name, match in named(clause, items)
-        if _comes_in(clause, tokens_of(clause), match)
+        for name, match in named(clause)
+        if name in items and _comes_in(clause, tokens_of(clause), match)
     }
     return tuple(dict.fromkeys(text for name, text in items.items() if name in shown | said))
 
@@ -273,7 +214,6 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
         and not may_be_mended(task)
         and (is_question(task) or (kind == "make" and not wants_text(task) and not is_delegated(task)))
     )
-    echoes = wants_text(task) and _WEAK.search(task) is not None
     counted = is_counted(task) and wants_text(task)
     others = rewords(task)
     brief = same and is_brief(task)
@@ -283,8 +223,8 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
         if "?" in line or "\uff1f" in line:
             continue
         strong = bool(listed) or _STRONG.search(line) is not None
-        heading = brief_answer and _HEADING.match(line) is not None and (others or _tells_of_work(line))
-        weak = strong or heading or (not echoes and _WEAK.search(line) is not None)
+        heading = brief_answer and _HEADING.match(line) is not None and not _unreal(tokens_of(line))
+        weak = strong or heading or _WEAK.search(line) is not None
         if counted and number and line.endswith((":", "\uff1a")):
             yield from _strange(task, [*things_of(tokens_of(line), -1)][:1])
         acted = weak or plain or asks
@@ -297,12 +237,12 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
             tokens = tokens_of(clause)
             come = [
                 match[0].casefold()
-                for name, match in named(clause, FEATURES)
+                for name, match in named(clause)
                 if (listed or _comes_in(clause, tokens, match))
                 and _counts(name, kind, strong, weak)
-                and not is_named(task, name)
+                and name not in features_in(task)
             ]
-            if come or excused or (not strong and not NEEDED.isdisjoint(tokens)):
+            if come or excused:
                 found += come
                 continue
             if acted and not (others and {"we", "our", "we've"} & {*tokens}):
@@ -328,12 +268,6 @@ def _promises(task: str, text: str) -> Iterator[str]:
             words = [token for token in tokens if token not in FUNCTION_WORDS["en"]]
             if len(words) > 2 and POLITE.isdisjoint(tokens) and not _is_asked(task, words):
                 yield " ".join(words[-2:])
-
-
-def _tells_of_work(heading: str) -> bool:
-    """Tell whether a heading says that its items were done: "other changes", not "other concerns"."""
-    words = _PLAIN.findall(heading.lower())
-    return not heading.isascii() or (not MADE.isdisjoint(words) and words[0] not in PRONOUNS)
 
 
 def _is_excused(tokens: Sequence[str]) -> bool:
@@ -380,12 +314,13 @@ def _objects(task: str, tokens: Sequence[str], evidence: Evidence, first: bool) 
             continue
         if not evidence.anything and act.verb not in WORLDLY and not (evidence.asks and act.verb in DOING):
             continue
-        if any(act.verb in DONE[name] and _NAMES[name].search(task) for name in ("change", "remove")):
+        if any(act.verb in DONE[name] and name in _acts_of_task(task) for name in ("change", "remove")):
             continue  # more of what was asked for
         is_asked = _is_asked_act(task, act.verb)
         if is_asked and not evidence.weak:
             continue
-        if evidence.weak and not is_asked and act.verb in WORLDLY:
+        other = families_of(act.verb).isdisjoint(_acts_of_task(task))  # "book" asks for what was "reserved"
+        if evidence.weak and not is_asked and other and act.verb in WORLDLY:
             yield from (" ".join(words[-2:]) for words in act.things if FOLLOWS.isdisjoint(words))
         else:
             yield from _strange(task, act.things)
@@ -450,6 +385,11 @@ def _words(task: str) -> frozenset[str]:
     return frozenset(_PLAIN.findall(task.lower()))
 
 
+@lru_cache(maxsize=4)
+def _acts_of_task(task: str) -> frozenset[str]:
+    return frozenset().union(*map(families_of, _words(task)))
+
+
 @lru_cache(maxsize=1024)
 def _has(task: str, word: str) -> bool:
     """Tell whether most letters of a word are in a task, or the very number."""
@@ -500,8 +440,8 @@ def _shown(task: str, text: str, kind: Kind) -> Iterator[str]:
         return
     for line in [match[1] for match in COMMENT.finditer(code)]:
         for clause in _CLAUSE_END.split(line):
-            for name, match in named(clause, FEATURES):
-                if _comes_in(clause, tokens_of(clause), match) and not is_named(task, name):
+            for name, match in named(clause):
+                if _comes_in(clause, tokens_of(clause), match) and name not in features_in(task):
                     yield match[0].casefold()
     if code:
         yield from code_features(task, code)

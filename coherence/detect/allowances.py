@@ -9,7 +9,12 @@ from itertools import islice
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.language_names import LANGUAGES
+from coherence.detect.number_words import WORDS as NUMBER_WORDS
 from coherence.detect.prohibition import Prohibition
+from coherence.detect.tables import expressions, table, words_by_name
+
+_TABLE = table("allowances")
+_WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
 
 _NOBODY_ELSE = lazy_regex(
     r"\b(?:(?:nobody|noone|niemand\w{0,2}|personne|nadie|nessuno|ninguém|no other \w+|none|not? \w{3,12} (?:may"
@@ -19,23 +24,9 @@ _NOBODY_ELSE = lazy_regex(
     r"|only (?:to|for|with|invite|send|mail|email|notify|cc|contact|share|tell)\b|[Oo]nly (?=[A-Z])|exclusively\b"
     r"|exclusively to|ausschließlich an|nur an|uniquement à|seulement à|solo a|solamente a)",
 )
-_ELSE = lazy_regex(
-    r"\b(?:nothing (?:else|besides|but|other)|(?:no|any) other|anything else|everything else|all else|else in"
-    r"|rest of|the rest\b|nowhere else|anywhere else"
-    r"|sonst nichts|nichts anderes|alles andere|rien d'autre|nada más|nient'altro)\b",
-    re.IGNORECASE,
-)
-_ONLY = lazy_regex(
-    r"\b(?:only|just|exclusively|solely|nur|ausschließlich|seulement|uniquement|solo|sólo|solamente|únicamente"
-    r"|soltanto|apenas|somente|stick to|(?:confine|limit|restrict) \w+(?: \w+){0,2} to|stay (?:within|inside|in)"
-    r"|keep (?:to|within|inside)|beschränk\w* dich auf|limite-toi à|limítate a)\b",
-    re.IGNORECASE,
-)
-OUTSIDE = lazy_regex(
-    r"\b(?:outside|beyond|external|hors d[eu]|en dehors|externes?|außerhalb|externen?|extern|fuera de|fuori"
-    r"|esterni?|fora d\w)\b",
-    re.IGNORECASE,
-)
+_ELSE = _FORMS["else"]
+_ONLY = _FORMS["only"]
+OUTSIDE = _FORMS["outside"]
 _PATHS = lazy_regex(
     r"[\w.~*-]{0,80}/[\w./*~-]{0,120}|\b[\w-]{1,60}\.(?:py|jsx?|tsx?|md|txt|json|ya?ml|toml|html?|s?css|go|rs"
     r"|java|rb|php"
@@ -44,21 +35,7 @@ _PATHS = lazy_regex(
 DOMAIN = lazy_regex(r"(?<![\w/])(?:[\w-]{1,40}\.){1,4}(?:com|org|net|example|de|fr|es|it|io|eu|test|co|ch|at|uk)\b")
 _MAIL = lazy_regex(r"[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[\w-]{1,60}")
 _NAME = lazy_regex(r"\b[A-ZÄÖÜÉ][\w'-]{1,30}")
-_COUNTED = (
-    "one ein eine un une uno una um uma|two zwei deux dos due dois|three drei trois tres tre três|"
-    "four vier quatre cuatro quattro|five fünf cinq cinco cinque|six sechs seis sei|seven sieben sept siete|"
-    "eight acht huit ocho otto|nine neun neuf nueve nove|ten zehn dix diez dieci dez|eleven elf|"
-    "twelve zwölf douze doce dodici doze"
-)
-_NUMBER_WORDS = {
-    word: number
-    for number, words in enumerate(
-        _COUNTED.split("|"),
-        1,
-    )
-    for word in words.split()
-} | {"fifteen": 15, "twenty": 20, "zwanzig": 20, "thirty": 30, "forty": 40, "fifty": 50, "fünfzig": 50, "hundred": 100}
-_NUMBERS = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
+_NUMBERS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _NUMBER = rf"(?P<sign>[$€£])?\s?\b(?P<number>\d{{1,9}}(?:[.,]\d{{3}}){{0,3}}(?:[.,]\d{{1,2}})?|{_NUMBERS})\b"
 _UNIT = r"(?P<unit>[$€£]|[\w-]{1,20})"
 _MOST = (
@@ -79,36 +56,14 @@ _TOPS = lazy_regex(
     r"|and (?:not \w+(?: \w+)?|no|nothing|not) more|keinen? \w+ mehr|pas plus|ni \w+ más)(?P<below>)(?P<over>)",
     re.IGNORECASE,
 )
-_NO_BEFORE = lazy_regex(
-    r"\b(?:no\w*|never|any\w*|kein\w*|nicht|nie\w*|pas|aucune?|jamais|ningun[ao]?|ningún|nunca|nessun\w*|non|não)\b"
-    r"[^\n,;.]{0,40}\Z",
-    re.IGNORECASE,
-)
-_NO_AFTER = lazy_regex(
-    r"[^\n.;]{0,30}\b(?:forbidden|taboo|off[- ]limits|not allowed|prohibited|out of the question|tabu|verboten"
-    r"|interdite?s?|prohibid\w\w|need\w* (?:my|approval|the)|out)\b",
-    re.IGNORECASE,
-)
-BOUND = lazy_regex(
-    r"\b(?:than|above|over|most|beyond|exceed\w*|below|under|mehr als|über|unter|limit|maximum)\b", re.IGNORECASE
-)
-_BOUNDED = word_set(
-    "spend keep stay pay cost costs charge transfer total price remain budget buy order book answer reply write "
-    "summarise summarize explain describe in halte bleib dépense gasta antworte"
-)
+_NO_BEFORE = _FORMS["no_before"]
+_NO_AFTER = _FORMS["no_after"]
+BOUND = _FORMS["bound"]
+_BOUNDED = _WORDS["bounded"]
 _MONEY = word_set("€ $ £ eur usd gbp chf euro euros dollar dollars pound pounds francs franken bucks")
 _NO_THINGS = word_set("% hours minutes days seconds gb mb years percent")
-_SPENT = lazy_regex(
-    r"\b(?:spend|pay|cost|price|budget|charge|transfer|refund|buy|order|book|total|altogether|ausgeben|kosten"
-    r"|zahl|dépens|coût|gast)",
-    re.IGNORECASE,
-)
-_STANDARD = lazy_regex(
-    r"\b(?:(?P<with>in|with|use|using|stick to|stay|mit|avec|con) (?:the |only )?(?:(?:vanilla|pure|plain) "
-    r"(?:js|javascript|python|ruby|css|sql|go|bash|node|php|typescript)|(?:what|whatever|\w{3,12}) (?:\w+ ){0,2}?"
-    r"(?:installed|we (?:already )?have))|standard library|stdlib|built-?ins?|(?:vanilla|plain) \w+)\b",
-    re.IGNORECASE,
-)
+_SPENT = _FORMS["spent"]
+_STANDARD = _FORMS["standard"]
 """Expressions by which what is there already is enough: nothing is to be installed."""
 _TELLS = lazy_regex(r"\b(?:can|could|if|is down|fails?)\b", re.IGNORECASE)
 _CLOCK = rf"(?:(?P<%s>\d{{1,2}}|{_NUMBERS})(?::\d\d)?\s?(?P<%s>am|pm|uhr)?\b)"
@@ -122,11 +77,7 @@ _HOURS = lazy_regex(
     re.IGNORECASE,
 )
 _NETWORK = lazy_regex(r"\b(?:internet|network access|the web|offline|air-gapped|online|outside world)\b", re.IGNORECASE)
-SAYS_NO = lazy_regex(
-    r"\b(?:nobody|none|no one|niemand\w*|personne|nadie|nessun\w*|aucun\w*"
-    r"|no|not|never|nothing|without|offline|ohne|kein\w*|sans|sin|nicht)\b",
-    re.IGNORECASE,
-)
+SAYS_NO = _FORMS["says_no"]
 UNITS = {
     "word": word_set("words word wörter wörtern worte palabras mots parole palavras"),
     "sentence": word_set("sentences sentence sätze sätzen satz phrases frases frasi oraciones"),
@@ -138,24 +89,10 @@ UNITS = {
 
 
 _ALWAYS = lazy_regex(r"\b(?:always|immer|toujours|siempre|sempre|whatever|whichever|regardless)\b", re.IGNORECASE)
-_SPEAKS = lazy_regex(
-    r"\b(?:reply|answer|respond|write|speak|antworte|schreib|répond|escrib|rispond|language|always)", re.IGNORECASE
-)
-_REACHES = lazy_regex(
-    r"send|mail|invite|contact|share|tell|notify|inform|write|forward|cc\b|post|schick|invit|envo|envi|mand|add"
-    r"|message",
-    re.IGNORECASE,
-)
-_CHANGES = lazy_regex(
-    r"\b(?:stick|confin|limit|restrict|keep|beschränk|stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code"
-    r"|alter|updat|in|below|under|änder|bearbeit|datei|toqu|toc|touche)",
-    re.IGNORECASE,
-)
-_LEAVES = lazy_regex(
-    r"\b(?:touch|chang|edit|modif|writ|work|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter|stay"
-    r"|remain|rest)",
-    re.IGNORECASE,
-)
+_SPEAKS = _FORMS["speaks"]
+_REACHES = _FORMS["reaches"]
+_CHANGES = _FORMS["changes"]
+_LEAVES = _FORMS["leaves"]
 
 
 def allowances(said: str, goal: str) -> Iterator[Prohibition]:
@@ -198,8 +135,16 @@ def _paths_in(text: str) -> tuple[str, ...]:
 
 
 def _hour(number: str, half: str | None) -> int:
-    hour = _NUMBER_WORDS.get(number.casefold()) or int(number)
+    hour = int(_value(number) or 0)
     return hour + (12 if half and half.casefold() == "pm" and hour < 12 else 0)
+
+
+def _value(number: str) -> float | None:
+    """Return a number in digits or in letters; ``None`` of letters that only match in any case, such as "s\u0131x"."""
+    if number[0].isdigit():
+        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))
+    found = NUMBER_WORDS.get(number.lower())
+    return None if found is None else float(found)
 
 
 def _allowed_people(text: str) -> tuple[str, ...]:
@@ -213,14 +158,15 @@ def _allowed_people(text: str) -> tuple[str, ...]:
 def bounds(said: str) -> Iterator[Prohibition]:
     """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
     for found in (*islice(_AT_MOST.finditer(said), 3), *islice(_TOPS.finditer(said), 2)):
-        text = found["number"].casefold()
-        number = _NUMBER_WORDS.get(text)
-        value = float(number or re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", "."))
-        before = said[: found.start()]
+        value, before = _value(found["number"]), said[: found.start()]
+        if value is None:
+            continue
         if found["over"] and _NO_BEFORE.search(before) is None and _NO_AFTER.match(said, found.end()) is None:
             continue
         unit = (found["unit"] or "").casefold()
-        money = bool(found["sign"]) or unit in _MONEY or (number is None and _SPENT.search(said) is not None)
+        money = (
+            bool(found["sign"]) or unit in _MONEY or (found["number"][0].isdigit() and _SPENT.search(said) is not None)
+        )
         counted = next((name for name, forms in UNITS.items() if unit in forms), "")
         if counted:
             yield Prohibition((), (), "", limit=value, unit=counted)

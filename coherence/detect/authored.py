@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.detect.constraints import ACTORS, BOUNDS, DONE, SKIPPED, is_negation
+from coherence.detect.claim_words import ACTORS, BOUNDS, DONE, SKIPPED, is_negation
 from coherence.detect.languages import FUNCTION_WORDS
 
 _WORD = lazy_regex(r"[#@]?[\w'’]+(?:[./:-]\w+)*|[,:]")

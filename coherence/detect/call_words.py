@@ -9,6 +9,7 @@ from typing import Any
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
+from coherence.detect.tables import table, words_by_name
 from coherence.detect.text_analysis import tokens
 
 MAX_LEAVES = 200
@@ -19,46 +20,13 @@ MAX_CALL_CHARS = 20_000
 
 _GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
 _SPACED = lazy_regex(r"\d \d")
-_READING_WORDS = "browse check fetch find get list look lookup query read search show view"
-_READS = frozenset(_READING_WORDS.split())
+_TOOLS = words_by_name(table("acts")["tools"])
+_READS, _ACTS = _TOOLS["reads"], _TOOLS["acts"]
 IDENTIFIES = frozenset({"authenticate", "login", "logout", "validate", "verify"})
 """First words of tools that only show a service who the user is."""
-_ACTING_WORDS = (
-    "accept activate add adjust append apply approve archive assign authorize book buy cancel change checkout close "
-    "commit confirm create deactivate decline delete deposit disable edit enable insert invite issue login logout make "
-    "mark merge modify move order pay place post publish purchase push put rebook refund register reject remove rename "
-    "replace reply request reschedule reserve reset restore save schedule send set share star submit subscribe suspend "
-    "transfer unsubscribe update upgrade upload verify withdraw write"
-)
-_ACTS = frozenset(_ACTING_WORDS.split())
-_CARRYING_WORDS = (
-    "bash click cmd command curl download exec execute file files go http mail mails navigate open page python query "
-    "run scan shell sql terminal url view visit web webpage website"
-)
-_CARRIES = _READS | frozenset(_CARRYING_WORDS.split())
+_CARRIES = _READS | _TOOLS["carries"]
 """Words in names of tools whose results hold what others have written, whatever else the tool does."""
-_SHORT_WORDS = {
-    "acct": "account",
-    "app": "application",
-    "appt": "appointment",
-    "auth": "authentication",
-    "cal": "calendar",
-    "config": "configuration",
-    "db": "database",
-    "dir": "directory",
-    "doc": "document",
-    "env": "environment",
-    "img": "image",
-    "info": "information",
-    "lib": "library",
-    "msg": "message",
-    "org": "organization",
-    "pic": "picture",
-    "pwd": "password",
-    "repo": "repository",
-    "txn": "transaction",
-}
-_SHORT = {short: token for short, word in _SHORT_WORDS.items() for token in tokens(word)}
+_SHORT = {short: token for pair in _TOOLS["short"] for short, word in [pair.split("=")] for token in tokens(word)}
 """Short form of a word in names of tools -> the word's token."""
 _LINKS = frozenset({"across", "through", "via", "within"})
 """Words in names of tools that say as little as "of" and "by"."""

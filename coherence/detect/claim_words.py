@@ -2,91 +2,56 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import may_hold, word_set
-from coherence.detect.constraints import NEGATIONS, UNREAL
+from coherence.core.words import word_set
+from coherence.detect.tables import expressions, names_by_word, table, words_by_name
 from coherence.detect.text_analysis import tokens
 
-_ACTS: dict[str, tuple[str, str]] = {
-    "send": (
-        "send email mail message notify inform invite forward reply post share contact tell sms",
-        "sent emailed mailed delivered notified informed messaged invited told forwarded replied posted shared "
-        "gesendet geschickt verschickt benachrichtigt envoyé envoyée envoyés enviado enviada enviados enviadas",
-    ),
-    "publish": (
-        "upload publish release deploy push put ship twine scp rsync ftp promote rollout post",
-        "uploaded published released deployed pushed shipped online live hochgeladen veröffentlicht téléversé publié "
-        "publiée déployé subido publicado publicada desplegado",
-    ),
-    "save": (
-        "save write store record log append export backup dump note submit",
-        "saved written wrote stored recorded logged exported archived submitted gespeichert geschrieben enregistré "
-        "enregistrée sauvegardé guardado guardada",
-    ),
-    "create": (
-        "create add make generate insert register mkdir touch clone",
-        "created added generated inserted registered erstellt angelegt hinzugefügt créé créée ajouté creado creada "
-        "añadido",
-    ),
-    "delete": (
-        "delete remove erase drop purge rm clear",
-        "deleted removed erased dropped purged gelöscht entfernt supprimé supprimée borrado eliminado eliminada",
-    ),
-    "pay": (
-        "pay payment transfer refund charge money invoice checkout",
-        "paid settled transferred refunded charged issued credited bezahlt überwiesen erstattet payé payée remboursé "
-        "pagado pagada reembolsado",
-    ),
-    "book": (
-        "book reserve schedule order purchase buy appointment reschedule",
-        "booked reserved scheduled rescheduled ordered purchased bought gebucht reserviert bestellt réservé réservée "
-        "commandé reservado reservada",
-    ),
-    "cancel": ("cancel", "cancelled canceled storniert annulé annulée cancelado cancelada"),
-    "change": (
-        "update change modify edit upgrade downgrade set move rename configure enable disable migrate apply patch "
-        "replace exchange return reset restart alter import sync merge commit",
-        "updated changed modified edited upgraded downgraded moved renamed configured enabled disabled migrated "
-        "applied replaced exchanged returned reset restarted merged committed imported synced geändert aktualisiert "
-        "verschoben umbenannt modifié modifiée actualizado actualizada cambiado cambiada",
-    ),
-    "install": ("install", "installed installiert installé instalado"),
-    "start": (
-        "start restart launch run boot reboot enable trigger activate provision up",
-        "started restarted launched booted rebooted triggered activated provisioned gestartet démarré iniciado",
-    ),
-    "close": (
-        "close resolve stop kill terminate shutdown",
-        "closed resolved stopped terminated geschlossen fermé cerrado",
-    ),
-    "fetch": ("download fetch wget curl pull import sync", "downloaded fetched imported synced heruntergeladen"),
-    "restore": ("restore recover revert rollback undo reset", "restored recovered reverted reset wiederhergestellt"),
-    "assign": (
-        "assign approve grant register subscribe sign",
-        "assigned approved granted registered subscribed signed",
-    ),
-    "process": (
-        "convert export compress extract merge process submit",
-        "converted exported compressed extracted processed",
-    ),
-}
-"""Act: words of a call that do it, and words that say that it was done."""
+_TABLE = table("acts")
+_WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
+
+SKIPPED = _WORDS["skipped"]
+"""Words before or inside what is forbidden that say nothing about it."""
+
+BOUNDS = _WORDS["bounds"]
+"""Words that end what is forbidden or what was done."""
+
+NEGATIONS = _WORDS["negations"]
+
+UNREAL = _WORDS["unreal"]
+"""Words that say that a thing was not done, only wished, asked for or possible."""
+
+ACTORS = word_set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
+"""Words that may stand right before what the answer says it did."""
+
+_CLAIMS: dict[str, dict[str, str]] = _TABLE["claims"]
 DOING: dict[str, set[str]] = {}
 """Word of a call -> the acts that it does."""
-for _act, (_doing, _) in _ACTS.items():
-    for _word in _doing.split():
-        DOING.setdefault(_word, set()).add(_act)
-_DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
-
 _ACTS_BY_STEM: dict[str, set[str]] = {}
-for _act, _words in _ACTS.items():
-    for _word in " ".join(_words).split():
-        for _stem in tokens(_word):
-            _ACTS_BY_STEM.setdefault(_stem, set()).add(_act)
+for _act, _words in _CLAIMS.items():
+    for _word in _words.get("calls", "").split():
+        DOING.setdefault(_word, set()).add(_act)
+    for _stem in tokens(" ".join(_words.values())):
+        _ACTS_BY_STEM.setdefault(_stem, set()).add(_act)
+_CLAIMED = {act: words["done"] for act, words in _CLAIMS.items()}
+_DONE = names_by_word(_CLAIMED)
+_OF_FAMILIES = {
+    "add": "create install",
+    "change": "change delete",
+    "remove": "delete",
+    "use": "use",
+    "send": "send",
+    "publish": "publish install",
+    "buy": "book pay cancel",
+}
+DONE = {
+    family: frozenset().union(*(word_set(_CLAIMED[act]) for act in acts.split()))
+    for family, acts in _OF_FAMILIES.items()
+}
+"""Family of acts -> words by which an answer says that it did one."""
 
 
 def acts_told(said: Iterable[str]) -> set[str]:
@@ -121,43 +86,9 @@ _OPEN_ENDED = UNREAL | word_set(
 _ASKING = word_set("what how why which who where was wie warum welche quoi comment pourquoi qué cómo")
 """First words of a question, or of a heading."""
 
-FLAWLESS = lazy_regex(
-    r"\b(?:without|no|zero|0|not a|nothing|keine?|ohne|sans|aucune?|sin|senza|sem|nessun|nenhum) "
-    r"(?:any |a |further |more |remaining |single |left |ningún |ninguna |aucune? |alcun )?"
-    r"(?:to (?:complain|fix|do)\w{0,4}|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|high"
-    r"|critical|conflict|overlap|clash|duplicate|rejection|delay|gap|leftover|fehler"
-    r"|konflikt|überschneidung|conflit|doublon|conflicto|duplicad|conflito|conflitt"
-    r"|fehlschläge|probleme|erreur|échec|problème|incident|errore|fallo|incidencia|rechazo|erro|falha|problema"
-    r"|intopp)\w{0,3})\b"
-    r"(?: (?:ni|nor|or|oder|ou|o) (?:\w+ ?){1,2})?",
-    re.IGNORECASE,
-)
+FLAWLESS = _FORMS["flawless"]
 """Words that deny nothing but trouble."""
-IN_FLAWLESS = (
-    *("problem", "error", "issue", "failure", "warning", "fault", "hitch", "trouble", "inciden", "high", "critical"),
-    *(
-        "conflict",
-        "overlap",
-        "clash",
-        "duplica",
-        "rejection",
-        "delay",
-        "gap",
-        "leftover",
-        "konflikt",
-        "überschneidung",
-        "conflit",
-        "doublon",
-    ),
-    *("fehl", "erreur", "échec", "problème", "fallo", "rechazo", "erro", "falha", "intopp", "to complain", "to fix"),
-    "to do",
-)
-
-CLAUSE = lazy_regex(
-    r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
-    r"|:\s|\s[–—-]\s|[()]",
-    re.IGNORECASE,
-)
+CLAUSE = _FORMS["clause"]
 _ASIDE = lazy_regex(r'"[^"\n]{12,300}"|“[^”\n]{12,300}”')
 _WORD = lazy_regex(r"[\w'’]+(?:[./@-]\w+)*|[.,!?%]")
 
@@ -170,6 +101,11 @@ def clause_words(text: str) -> list[str]:
 def first_words(text: str, most: int) -> list[str]:
     """Return the first of the :func:`clause_words` of a text."""
     return [found[0].casefold().replace("’", "'") for found in islice(_WORD.finditer(text), most)]
+
+
+def is_negation(token: str) -> bool:
+    """Tell whether a word says that a thing was not done, or only wished or possible."""
+    return token in NEGATIONS or token in UNREAL or token.endswith("n't")
 
 
 def negations(words: Iterable[str]) -> int:
@@ -220,7 +156,7 @@ def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
 
 def clauses_of(statement: str) -> Iterator[list[str]]:
     """Yield the words of each clause of a statement, without what it quotes at length."""
-    plain = FLAWLESS.sub("cleanly", statement) if may_hold(statement, IN_FLAWLESS) else statement
+    plain = FLAWLESS.sub("cleanly", statement)
     for clause in CLAUSE.split(_ASIDE.sub(" ", plain) if '"' in plain or "“" in plain else plain):
         words = clause_words(clause or "")
         if words:

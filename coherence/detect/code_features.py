@@ -3,55 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.asked import CODE_LINE, FENCE
-
-FEATURES: dict[str, tuple[str, str]] = {
-    "logging": (
-        r"logging|loggers?|logs?|logged|protokollierung|journalisation|registro de eventos|bitácora|логирование",
-        "日志|ログ",
-    ),
-    "tracing": (
-        r"tracing|tracers?|traces?|spans?|telemetry|opentelemetry|telemetrie|traçage|télémétrie|trazas|telemetría",
-        "追踪|遥测|トレース",
-    ),
-    "metrics": (
-        r"metrics?|counters?|gauges?|prometheus|statsd|instrumentation|monitoring|analytics|zähler|metriken"
-        r"|compteurs?"
-        r"|métriques?|contador(?:es)?|métricas?|счётчик",
-        "计数器|指标|监控|メトリクス|カウンター",
-    ),
-    "timeout": (
-        r"time-?outs?|time limits?|zeitüberschreitung|zeitlimit|délais? d['’]attente|tiempos? de espera|таймаут",
-        "超时|タイムアウト",
-    ),
-    "retries": (r"retry|retries|back-?off|wiederholungsversuche?|nouvelles tentatives|reintentos?", "重试|リトライ"),
-    "caching": (r"cach(?:es?|ing|ed)|memoi[sz](?:ation|ed)|zwischenspeicher|mise en cache|caché", "缓存|キャッシュ"),
-    "rate limiting": (r"rate[- ]limit(?:s|ing|er)?|throttling|circuit[- ]breakers?", "限流"),
-    "error handling": (
-        r"(?:error|exception)[- ]handl(?:ing|ers?)|fehlerbehandlung|gestion des erreurs|manejo de errores",
-        "错误处理|エラー処理",
-    ),
-    "validation": (r"validation|validators?|validates|validierung|validación", "校验|验证"),
-    "docstrings": (r"docstrings?|doc comments?|comments|kommentare|commentaires|comentarios", "注释|コメント"),
-    "type hints": (r"type (?:hints?|annotations?)|typannotationen|annotations de type|anotaciones de tipo", "类型注解"),
-    "interface": (
-        r"command[- ]line(?: \w+)?|cli|dockerfile|feature flags?|dark mode|mode sombre|modo oscuro|middleware",
-        "命令行|深色模式",
-    ),
-}
-"""Feature -> how texts name it, in several languages, and in those without spaces: what comes unasked with code."""
+from coherence.detect.tables import expression, table
 
 WATCHING = ("logging", "tracing", "metrics", "interface")
 """Features that tell what happens, or are a thing of their own: hardly ever a means to mend something."""
 
-_FEATURES = {
-    name: lazy_regex(rf"(?<!\w)(?:{latin})(?!\w)|{dense}", re.IGNORECASE) for name, (latin, dense) in FEATURES.items()
-}
+_FEATURES: dict[str, dict[str, str]] = table("additions")["features"]
+_NAMED = lazy_regex(
+    "|".join(
+        rf"(?P<{name}>(?<!\w)(?:{expression(texts['words'])})(?!\w)|{expression(texts['dense'])})"
+        for name, texts in _FEATURES.items()
+    ),
+    re.IGNORECASE,
+)
+"""One group for each feature."""
 _CODE_FEATURES = lazy_regex(
     r"(?P<logging>\blog(?:ger|ging)?[.:]{1,2}\w|console\.(?:log|info|warn|error))"
     r"|(?P<tracing>trac(?:er|ing)\b|start_as_current_span|opentelemetry)"
@@ -61,15 +32,6 @@ _CODE_FEATURES = lazy_regex(
     r"|(?P<caching>lru_cache|memoize|cache[.(\[])",
     re.IGNORECASE,
 )
-
-BEGINNINGS = word_set(
-    "log logg logs cons trac span tele open otel metr coun gaug prom stat inst moni anal time retr back wait "
-    "cach memo "
-    "lru_ lru rate thro circ erro exce vali docs doc comm type cli dock feat dark midd dead "
-    "prot jour regi comp cont zeit tiem wied nouv rein zwis mise fehl gest mane komm typa anno modo mode traz "
-    "come anot"
-)
-"""First four letters of words that name a feature."""
 
 COMMENT = lazy_regex(r"(?:#|//|--|/\*)\s?([A-Za-z][^\n]{2,200})")
 _SIGNATURE = lazy_regex(r"\b(?:def|function|func|fn)\s{1,3}(\w{1,80})\s?\(([^()\n]{0,400})\)")
@@ -98,23 +60,15 @@ _NAME = lazy_regex(r"[^\W\d]\w{3,80}")
 _PLAIN = lazy_regex(r"\w+")
 
 
-def features_in(text: str) -> Iterator[str]:
-    """Yield the features that a text names."""
-    return (name for name, pattern in _FEATURES.items() if pattern.search(text))
-
-
 @lru_cache(maxsize=64)
-def is_named(text: str, name: str) -> bool:
-    """Tell whether a text names a feature."""
-    return _FEATURES[name].search(text) is not None
+def features_in(text: str) -> frozenset[str]:
+    """Return the features that a text names."""
+    return frozenset(match.lastgroup or "" for match in _NAMED.finditer(text))
 
 
-def named(clause: str, names: Iterable[str]) -> list[tuple[str, re.Match[str]]]:
-    """Return the features that a clause names, and where, in its order."""
-    if clause.isascii() and BEGINNINGS.isdisjoint(word[:4] for word in _PLAIN.findall(clause.lower())):
-        return []
-    found = [(name, match) for name in names for match in _FEATURES[name].finditer(clause)]
-    return sorted(found, key=lambda pair: pair[1].start())
+def named(clause: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the features that a clause names, and where, in its order."""
+    return ((match.lastgroup or "", match) for match in _NAMED.finditer(clause))
 
 
 def code_of(text: str) -> tuple[str, str]:
@@ -138,7 +92,7 @@ def code_features(task: str, code: str) -> Iterator[str]:
     found: dict[str, str] = {}
     for match in _CODE_FEATURES.finditer(code):
         name = match.lastgroup or ""
-        if name not in found and not _FEATURES[name].search(known) and name not in in_code(known):
+        if name not in found and name not in features_in(known) and name not in in_code(known):
             found[name] = name
     if len(found) >= (1 if has_code else 2):
         yield from found

@@ -25,15 +25,15 @@ class Observed(NamedTuple):
 
     seq: int
     ts: float
-    """When it happened, Unix seconds."""
+    """Time at which it happened, Unix seconds."""
     event: Any
     """The event; each handler knows its kind."""
     text: TextAnalysis
-    """What the event says; of a call, its name and arguments as one text."""
+    """Text of the event; of a call, its name and arguments as one text."""
     arguments: Any = None
     """Of a call: decoded, or as one text where they are no JSON that can be read."""
     new_goal: bool = False
-    """Whether it sets another goal than the one before."""
+    """True if it sets another goal than the one before."""
 
     @classmethod
     def of(cls, event: Event, seq: int = 0, ts: float = 0.0, goal: str = "") -> Observed:
@@ -144,7 +144,6 @@ class DetectorTable:
 
     def __init__(self, detectors: Iterable[Detector] = ()) -> None:
         self._detectors: dict[str, Detector] = {}
-        self._takes: dict[str, dict[type, Handler]] = {}
         self._handlers: dict[type, list[Handler]] = {}
         for detector in detectors:
             self.add(detector)
@@ -163,8 +162,7 @@ class DetectorTable:
         at = len(found) if before is None else list(self._detectors).index(before)
         found.insert(at, detector)
         self._detectors = {each.name: each for each in found}
-        self._takes[detector.name] = _handlers_of(detector)
-        taken = [self._takes[each.name] for each in found]
+        taken = list(map(_handlers_of, found))
         self._handlers = {kind: [each[kind] for each in taken if kind in each] for kind in EVENT_KINDS}
 
     def observe(self, observed: Observed) -> None:

@@ -10,22 +10,10 @@ import unicodedata
 
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.words import letter_runs
+from coherence.detect.tables import table, words_by_name
 
-_VERBS = (
-    "accept add adjust allow answer append apply approve archive arrange ask assign attach authorize backup begin "
-    "block book buy call cancel change check choose clear click close collect commit compose confirm connect "
-    "contact copy create credit deactivate decline delete deliver deploy deposit disable disclose display download "
-    "draft drop edit email enable ensure enter erase execute export expose fetch fill find follow forget forward "
-    "generate get give go grant hand include inform insert install invite invoke issue keep kill launch leave link "
-    "list load lock log look mail make mark mention merge message modify move navigate notify obtain open order "
-    "pass pay perform pin place post prepare print proceed promote provide publish purchase push put query raise "
-    "rate read rebook reboot recommend record refund register reject release remind remove rename replace reply "
-    "report request reroute reschedule reserve reset respond restart restore retrieve reveal review reward route "
-    "run save say schedule search select send set share show sign silence start stop store submit subscribe suspend "
-    "switch tell terminate transfer trigger turn type uninstall unlock unsubscribe update upgrade upload use verify "
-    "view visit wipe wire withdraw write"
-)
-VERBS = frozenset(_VERBS.split())
+_WORDS = words_by_name(table("orders"))
+VERBS = _WORDS["verbs"]
 """Bare English verbs for what an agent can be told to do; not the keywords of programs, `import` and `return`."""
 
 _LEAD = (
@@ -38,29 +26,11 @@ _IMPERATIVE = lazy_regex(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
 _CLAUSE = lazy_regex(
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
-_TASK_WORDS = "instruction instructions task tasks request requests prompt prompts command commands"
-_PRECEDENCE_WORDS = "before first instead ignore must urgent urgently immediately important required necessary"
-_MACHINE_WORDS = "ai assistant assistants agent agents chatbot chatbots bot bots model models llm llms"
-_TASK = frozenset(_TASK_WORDS.split())
-_PRECEDENCE = frozenset(_PRECEDENCE_WORDS.split())
-_ORDER_WORDS = """
-bitte musst müssen sollst zuerst sofort umgehend dringend unverzüglich
-debes debe deben primero inmediatamente urgente urgentemente
-devez dois doit plaît immédiatement d'urgence veuillez
-devi dovete subito immediatamente favore
-deve devem imediatamente primeiro
-moet alsjeblieft onmiddellijk eerst
-musisz proszę natychmiast najpierw
-lütfen hemen
-пожалуйста должен должны нужно необходимо срочно сначала немедленно
-"""
-_ORDERS = frozenset(_ORDER_WORDS.split())
-"""Please, must, first and at once in other languages, whose verbs are not known here."""
+_TASK, _PRECEDENCE, _ORDERS = _WORDS["task"], _WORDS["precedence"], _WORDS["orders"]
+_READER, _MACHINE = _WORDS["reader"], _WORDS["machine"]
 _DENSE_ORDERS = lazy_regex(
     "[请請]|必[须須]|立即|立刻|马上|馬上|首先|[务務]必|ください|お願い|しなさい|하세요|하십시오|즉시|먼저"
 )
-_READER = frozenset({"you", "your", "yours", "yourself"})
-_MACHINE = frozenset(_MACHINE_WORDS.split())
 _CUES = VERBS.union(_TASK, _PRECEDENCE, _ORDERS, _READER, _MACHINE)
 _WORD = twin_regex(r"\w+")
 _LETTERS = lazy_regex(r"[a-z]+")
@@ -148,12 +118,6 @@ def delegates(asked: str) -> bool:
 MAX_DESCRIBING = 1_000
 """Characters of a request that can describe what it is about."""
 
-_DESCRIBING_WORDS = (
-    "best biggest cheapest closest earliest fastest fewest highest largest last latest least longest lowest most "
-    "nearest newest oldest recent shortest slowest smallest worst"
-)
-_DESCRIBING = frozenset(_DESCRIBING_WORDS.split())
-
 
 def describes(asked: str) -> bool:
     """Return whether the user describes a thing by how it compares with others, so that it must be looked up.
@@ -165,16 +129,13 @@ def describes(asked: str) -> bool:
     >>> describes("Pay the newest invoice."), describes("Pay INV-331 to anna@x.org.")
     (True, False)
     """
-    return len(asked) <= MAX_DESCRIBING and not _DESCRIBING.isdisjoint(_WORD.findall(asked.lower()))
+    return len(asked) <= MAX_DESCRIBING and not _WORDS["describing"].isdisjoint(_WORD.findall(asked.lower()))
 
 
 _NAMES = lazy_regex(r"\b[A-Z][^\W\d_]{2,20}\b")
 _QUOTED = lazy_regex(r"(?<!\w)['\"“‘]([^'\"“”’\n]{4,80})['\"”’]")
 _THINGS = lazy_regex(r"[\w.+%-]{1,80}@[\w.-]{3,80}\w|#?\w{0,20}\d\w{0,20}|[\w~-]{0,60}[./][\w./~-]{1,80}\w")
 _SENTENCE_END = lazy_regex(r"[.!?][\"'”’)]?\s")
-_NO_NAME_WORDS = "can could hello hey just may now once please thank thanks the then there this would"
-_NO_NAMES = frozenset(_NO_NAME_WORDS.split())
-"""Words that begin sentences and name nobody."""
 MAX_POINTERS = 50
 """Names, files and quotations that the user pointed at and that are kept."""
 
@@ -191,7 +152,7 @@ def pointers(asked: str) -> list[str]:
     """
     asked = asked[:MAX_ASKED_CHARS]
     names = (name.lower() for name in _NAMES.findall(asked))
-    known = [name for name in names if name not in VERBS and name not in _NO_NAMES and name not in _READER]
+    known = [name for name in names if name not in VERBS and name not in _WORDS["no_names"] and name not in _READER]
     found = _DELEGATES.search(asked.lower())
     begin, end = found.span() if found else (0, 0)
     after = _SENTENCE_END.search(asked, end)
@@ -207,32 +168,7 @@ MAX_QUESTION = 300
 MAX_CONSENT = 60
 """Characters of an answer that only agrees; a longer one says what it wants itself."""
 
-_WORDS = """
-absolutely agree agreed alright approve approved confirm confirmed correct course definitely do exactly fine go means ok
-okay please proceed right sounds sure yeah yep yes y
-ja jawohl klar gerne bitte mach einverstanden genau natürlich jo graag akkoord prima doe
-sí si claro vale dale adelante hazlo correcto perfecto supuesto sim pode certo
-oui ouais d'accord certainement fais faites sûr vas-y sì va procedi vai
-tak dobrze ano jasne proszę да конечно давай хорошо пожалуйста так
-evet tamam نعم أجل موافق हाँ हां ठीक कृपया ya baik oke
-是 是的 好 好的 好吧 好啊 行 可以 对 對 同意 确认 確認 请 請 はい お願いします いいよ いいです 네 예 좋아요 그래요 👍 ✅
-"""
-_BESIDES_WORDS = """
-ahead all and by can for good great i it just may now of perfect thank thanks that the this you
-das dank danke es gut los schon sehr so vielen
-bem bien con de esa ese eso favor gracias isso lo obrigada obrigado por
-bene bon bonne c'est favore grazie la le merci per plaît s'il te vous
-это спасибо है 谢谢 ください 没问题
-"""
-_AGREE = frozenset(_WORDS.split())
-"""Words of which one agrees, in some of the most spoken languages."""
-_BESIDES = frozenset(_BESIDES_WORDS.split())
-"""Words that may stand beside them and change nothing."""
-
-_NOT_WORDS = "don't kein keine não nein never nicht nie niet no non not nunca pas sin without"
-_NOT = frozenset(_NOT_WORDS.split())
-"""Words that turn an answer round, though the question has them too."""
-
+_AGREE, _BESIDES, _NOT = _WORDS["agree"], _WORDS["besides"], _WORDS["not"]
 _BETWEEN = lazy_regex(r"[\s.,!¡;:…—–()\"“”。，！、；~～\U0001f3fb-\U0001f3ff]+|(?<!\S)-+(?!\S)")
 _CLOSING = " \t\r\n*_`~\"'”’»)]}」』）>"
 _QUESTION = ("?", "？", "؟", "⁇", "⁈")

@@ -24,7 +24,7 @@ from coherence.detect.failure_cues import must_wait
 from coherence.detect.text_analysis import most_of
 
 Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
-"""What a tool does to files: show one, change one, look for some, run a command (which may do any of these);
+"""Deed of a tool to files: show one, change one, look for some, run a command (which may do any of these);
 empty = none of these, or unknown."""
 
 ENDS = 10_000
@@ -56,9 +56,9 @@ class CallTrace(msgspec.Struct, frozen=True):
     """Files and folders that the call names, normalised, at most four; of a shell command those of plain reads and
     writes."""
     waits: bool = False
-    """Whether the call waits for something or asks how far it is."""
+    """True if the call waits for something or asks how far it is."""
     blank: bool = False
-    """Whether it changes something and its arguments do not say what: the host left them out, and no two such calls are
+    """True if it changes something and its arguments do not say what: the host left them out, and no two such calls are
     known to be the same."""
     page: str = ""
     """Digest of the call without the arguments that choose a page or a range of lines; empty if it has none."""
@@ -78,9 +78,9 @@ class ResultTrace(msgspec.Struct, frozen=True):
     first_line: str = ""
     """Of an error the line that says most, else the first that is not empty; at most 200 characters."""
     empty: bool = False
-    """Whether there is nothing but white space."""
+    """True if there is nothing but white space."""
     pending: bool = False
-    """Whether it is one that is asked for again on purpose: work that is not done, or a gauge that is read."""
+    """True if it is asked for again on purpose: work that is not done, or a gauge that is read."""
 
 
 @lru_cache(maxsize=2)  # a call is asked about by several detectors
@@ -383,7 +383,7 @@ def _page_of(tool: str, fields: Mapping[str, Any], command: str | None) -> str:
 
 _PLAIN = lazy_regex(r"[0-9]++(?:,[0-9]{3})*+(?:\.[0-9]+)?")
 _NAMING = ("attempt ", "tempt #", "retry ", "pid ", "pid=", "pid: ", " id ", " id=", " id: ", '"id": ', '"id":')
-"""What stands before a number that rises by itself, and tells of no progress."""
+"""Words before a number that rises by itself, and tells of no progress."""
 
 
 def _counts_of(parts: list[str]) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ STEP_WEIGHT = 15.0
 """Of a step with more weight only this much must have been asked for."""
 
 FOUND_AGAIN, KEPT = 0.5, 0.95
-"""What is left of a loss at a step that shows the goal, and at any other step."""
+"""Share that is left of a loss at a step that shows the goal, and at any other step."""
 
 _SUMMARY = lazy_regex(
     r"compact|summar|condens|shorten|digest|truncat|history|context (?:was|is|has)"
@@ -43,9 +43,9 @@ class LostGoal(msgspec.Struct):
     asked: list[str] = []
     """Tokens of the goal and of later requests, sorted."""
     acted: bool = False
-    """Whether the agent has said or done anything."""
+    """True if the agent has said or done anything."""
     value: float | None = None
-    """How little of the goal the newest summary holds, in [0, 1], faded by steps; ``None`` = there was none."""
+    """Share of the goal that the newest summary lacks, in [0, 1], faded by steps; ``None`` = there was none."""
     seq: int = 0
     """Number of the summary; 0 = of an earlier session."""
 

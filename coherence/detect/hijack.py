@@ -54,19 +54,19 @@ from coherence.detect.hijack_facts import (
 from coherence.detect.text_analysis import TextAnalysis
 
 UNGATED = 0.25
-"""What a sentence that gives no instruction counts, against 1 for one that does."""
+"""Weight of a sentence that gives no instruction, against 1 for one that does."""
 
 FARTHEST = 0.2
-"""What the distance counts."""
+"""Weight of the distance."""
 
 FOLLOW_UP = 0.4
-"""What nearness to an earlier call explains, against 1 for nearness to what was asked."""
+"""Weight of nearness to an earlier call, against 1 for nearness to what was asked."""
 
 EARLIER = 0.9
-"""What a sentence counts that stood in a result before the newest."""
+"""Weight of a sentence of a result before the newest."""
 
 READING = 0.7
-"""What nearness of a call counts that only reads, by the first word of its name in English."""
+"""Weight of nearness of a call that only reads, by the first word of its name in English."""
 
 IDENTIFYING = 0.5
 """The same of a call that only shows a service who the user is: it changes nothing yet."""
@@ -98,7 +98,7 @@ HALF = 0.5
 """Share of the words of a tool's name from which a sentence speaks of the tool."""
 
 GIVEN = 0.7
-"""What it counts, times its share of the call, that a sentence orders the tool and gives a name that the user does not.
+"""Weight of a sentence that orders the tool and gives a name that the user does not, times its share of the call.
 
 However well the rest of the call was asked for: an invitation that was asked for, to somebody else.
 """
@@ -113,7 +113,7 @@ MOST_BARE = 0.3
 """The value that leaving out copies can make: an alarm, and not one by which a call is refused."""
 
 OWN = 0.25
-"""What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
+"""Weight of an instruction that answers the agent's own acting call and names nothing new to call."""
 
 
 class HijackScore(msgspec.Struct, frozen=True):
@@ -394,22 +394,22 @@ class HijackWatch(msgspec.Struct):
     newest: HijackScore | None = None
     """Of the newest call; ``None`` where nothing was asked."""
     fresh: bool = True
-    """Whether the next call begins a step."""
+    """True if the next call begins a step."""
     seen: bool = False
-    """Whether somebody has looked since the worst call was made."""
+    """True if somebody has looked since the worst call was made."""
     over: bool = False
-    """Whether the user has spoken since the newest call."""
+    """True if the user has spoken since the newest call."""
     ended: bool = False
-    """Whether an outcome has been told, and nothing has been asked or called since."""
+    """True if an outcome was reported, and nothing was asked or called since."""
     missed: JudgedCall | None = None
-    """The call that stood out in the task before, where nobody looked in time: to be told once."""
+    """The call that stood out in the task before, where nobody looked in time: to be reported once."""
     told: bool = False
-    """Whether it has been."""
+    """True once it was reported."""
     waiting: dict[str, tuple[str, bool, bool]] = {}
     """Id of a call without a result, the newest -> its tool, whether the user pointed at what it reads, and whether no
     text had spoken for it."""
     open: str = ""
-    """What the assistant has just asked, at most 300 characters; empty where something came after it."""
+    """Newest question of the assistant, at most 300 characters; empty where something came after it."""
     opinions: dict[str, float | None] = {}
     """Key of a call -> what a judge said of it, ``None`` = nothing; the newest."""
 

@@ -9,149 +9,35 @@ from functools import lru_cache
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.languages import FUNCTION_WORDS
+from coherence.detect.tables import expression, table
 from coherence.detect.text_analysis import tokens
 
 MAX_OBJECTS = 6
 LONG_STEM, SHORT_STEM = 6, 3
 """Letters that words of one stem share at least: of long ones, and of those that differ in one more letter."""
 
-PERSONS = tokens(
-    "customer client user them anyone anybody someone somebody nobody people person persons recipient recipients "
-    "buyer buyers guest guests patient patients tenant tenants parent parents student students subscriber subscribers "
-    "outside external company him team colleague colleagues everybody everyone else agent agents human representative "
-    "operator traveller passenger caller shopper Kunde Kunden clients clientes cliente clienti Käufer Patienten Gäste"
-)
+_THINGS = table("things")
+
+PERSONS = tokens(_THINGS["persons"])
 """Tokens of whom nothing in a call tells."""
 
 IMPLIED: Mapping[str, frozenset[str]] = {
-    "install": tokens(
-        "package packages dependency dependencies library libraries module modules software tool tools Pakete npm pip "
-        "Abhängigkeiten dépendances dépendance dependencias dependencia paquetes dipendenze Bibliotheken librairies"
-    ),
-    "send": PERSONS
-    | tokens(
-        "email emails mail mails mail message messages invitation invitations reply replies correo "
-        "E-Mail E-Mails courriel mensaje mensajes Nachricht Nachrichten sms text"
-    ),
-    "commit": tokens("change changes code work file files branch version repository repo"),
-    "publish": tokens(
-        "release releases version code branch package site deployment deployments commit commits change changes"
-    ),
-    "pay": PERSONS
-    | tokens(
-        "money payment payments refund refunds fund funds amount euro euros dollar dollars single Geld "
-        "argent dinero transfer transfers transaction discount discounts"
-    ),
-    "buy": PERSONS | tokens("item items order orders product products"),
-    "book": tokens("booking reservation table flight flights hotel trip ticket tickets"),
-    "cancel": PERSONS | tokens("order orders booking bookings reservation reservations"),
-    "handover": PERSONS | tokens("over call me case another"),
-    "online": tokens(
-        "internet web network online external outside world anything call calls request requests access Netz réseau red"
-    ),
-    "restart": tokens("server servers machine machines system"),
+    act: tokens(words.replace("persons", _THINGS["persons"])) for act, words in _THINGS["implied"].items()
 }
 """Act -> tokens of what it is done to anyway."""
 
-SYNONYMS = [
-    tokens(
-        "appointment appointments event events meeting meetings calendar agenda Termin Termine réunion reunión cita"
-    ),
-    tokens("test tests spec specs Tests prueba pruebas"),
-    tokens("mail mails email emails message messages inbox correo courriel mensaje Nachricht newsletter"),
-    tokens(
-        "database databases db dropdb psql postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank "
-        "Datenbanken datos données"
-    ),
-    tokens("salary salaries wage wages pay paid earn earns income Gehalt Gehälter salaire sueldo"),
-    tokens("migration migrations Migrationen migrationen migraciones migrazioni"),
-    tokens("payment payments transaction transactions transfer transfers"),
-    tokens("doc docs documentation Dokumentation"),
-    tokens("config configs configuration configurations settings conf cfg Konfiguration"),
-    tokens("delivery shipping shipment shipping_method delivery_method Versand livraison envío"),
-    tokens("production prod live prd Produktion producción"),
-    tokens("picture pictures photo photos image images Foto Fotos Bild Bilder fotos"),
-    tokens("folder directory dir Ordner dossier carpeta cartella"),
-    tokens("light lights lamp lamps Licht Lampe lumière luz luces"),
-    tokens("heating thermostat heater radiator Heizung chauffage calefacción"),
-    tokens("room rooms Zimmer Raum chambre pièce habitación"),
-    tokens("user users account accounts Benutzer Konto compte usuario cuenta"),
-    tokens("table tables Tabelle Tabellen tabla tabelle"),
-    tokens("nut nuts walnut walnuts hazelnut hazelnuts peanut peanuts almond almonds cashew cashews pistachio pecan"),
-    tokens("meat beef pork chicken lamb bacon ham turkey sausage salami Fleisch viande carne"),
-    tokens("alcohol wine beer rum vodka whisky champagne Alkohol alcool vino"),
-    tokens("dairy milk cheese butter cream yoghurt yogurt Milch"),
-    tokens("phone telephone mobile Telefon teléfono téléphone"),
-    tokens("firewall ufw iptables nftables"),
-    tokens("alarm alarms security Alarmanlage alarme alarma"),
-    tokens("price prices cost costs Preis Preise prix precio precios"),
-    tokens("branch branches Zweig branche rama"),
-    tokens("contact contacts addressbook phonebook Kontakt Kontakte contacto contactos"),
-]
+SYNONYMS = [tokens(line) for line in _THINGS["synonyms"].splitlines()]
 """Tokens that name the same kind of thing."""
 _GROUPS = {token: group for group in SYNONYMS for token in group}
 
 KINDS: Mapping[str, re.Pattern[str]] = {
     token: pattern
-    for names, pattern in {
-        "test tests spec specs suite": lazy_regex(
-            r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)|(?:^|/)test_|Tests?\.\w+$"
-        ),
-        "migration migrations": lazy_regex(r"(?:^|/)(?:db/)?(?:migrat\w+|alembic)(?:/|$)"),
-        "ci pipeline workflow workflows": lazy_regex(
-            r"\.github/|\.gitlab-ci|(?:^|/)Jenkinsfile|\.circleci|azure-pipelines|\.travis"
-        ),
-        "lock lockfile lockfiles": lazy_regex(r"\.lock\b|-lock\.|go\.sum|\.lockb"),
-        "doc docs documentation": lazy_regex(r"(?:^|/)docs?/|\.(?:md|rst|adoc)$|README"),
-        "config configuration settings": lazy_regex(
-            r"(?:^|/)(?:config|conf|settings)(?:[/._-]|$)|\.(?:conf|ini|cfg|toml|ya?ml|env)$|(?:^|/)\.env"
-            r"|[._/-](?:config|settings)\.\w+$"
-        ),
-        "fixture fixtures snapshot snapshots": lazy_regex(r"fixtures?|__snapshots__|\.snap$|testdata"),
-        "vendor vendored third-party": lazy_regex(r"(?:^|/)(?:vendor|third_party|node_modules)(?:/|$)"),
-        "stylesheet stylesheets css styles": lazy_regex(r"\.(?:css|scss|less|sass)$"),
-        "translation translations locale locales": lazy_regex(
-            r"(?:^|/)(?:locales?|i18n|lang|translations?)(?:/|\.)|\.po$"
-        ),
-        "dockerfile docker": lazy_regex(r"Dockerfile|docker-compose|compose\.ya?ml"),
-        "frontend ui": lazy_regex(r"(?:^|/)(?:frontend|ui|web|client)/|\.(?:tsx|jsx|vue|css|html)$"),
-        "backend server": lazy_regex(r"(?:^|/)(?:backend|server|api)/"),
-        "changelog": lazy_regex(r"CHANGE(?:LOG|S)", re.IGNORECASE),
-        "readme": lazy_regex(r"README", re.IGNORECASE),
-        "license licence": lazy_regex(r"LICEN[SC]E", re.IGNORECASE),
-        "schema": lazy_regex(r"schema", re.IGNORECASE),
-    }.items()
+    for names, pattern in ((names, lazy_regex(expression(source))) for names, source in _THINGS["files"].items())
     for token in tokens(names)
 }
 """Token -> paths of that kind of file."""
 
-EMPTY = tokens(
-    "file files thing things anything something everything nothing anyone anybody below inside within under above "
-    "exist existing yet now still myself yourself directly whatever happens additional new more extra other others "
-    "every each both pas jamais rien les des la le los las el una un Datei Dateien fichier fichiers archivo archivos "
-    "original originals aucun aucune ningún ninguno ninguna itself themselves old current today tonight "
-    "folder directory exactly all any own public part anywhere way anymore please bitte current one here "
-    "supplementary there either "
-    "ever again anyway thanks moment first alone just only existing present week ones kind sort of to it them "
-    "this that these "
-    "those he she him her his they their we us our my your you i me its himself herself in on at from with for by "
-    "und oder nicht mehr keine kein der die das den dem ein eine einen Fall Umständen autres autre otro otra otros "
-    "favor nadie personne nobody place single particular mich mir uns ihm ihr ihn sich te se me lui leur ella ello "
-    "nada niente nothing zusätzliche weitere resource resources rows row already instead even too also about another "
-    "person alike case circumstances encore todavía aún noch ancora ainda"
-)
-"""Tokens that say nothing of what is forbidden."""
-
-_SORTS = tokens(
-    "function functions method methods statement statements keyword keywords module modules class classes call calls "
-    "section chapter paragraph page file folder directory branch table column field server service machine host room "
-    "device environment cluster account record entry row item product option ticket label tag list document version "
-    "restaurant hotel shop store address number tabla tablas tabella carpeta dossier Raum chambre pièce "
-    "habitación Konto compte cuenta Tabelle Spalte Datei Ordner Zimmer section chapitre delivery shipping socket "
-    "whole entire rows row wifi network namespace region zone word phrase term name code app project repo repository "
-    "line data value group team entries records items rows lines values fields columns cells"
-)
-"""Tokens that only say of what sort something is."""
+EMPTY, _SORTS = tokens(_THINGS["empty"]), tokens(_THINGS["sorts"])
 
 _RELATIVE = word_set(
     "that which who whom whose so because while since as wenn weil dass que qui quien donde dont porque until "

@@ -15,7 +15,7 @@ from coherence.core.events import Message
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.words import word_set
-from coherence.detect.constraints import is_negation
+from coherence.detect.claim_words import is_negation
 from coherence.detect.deeds import NEW_TEXT, OLD_TEXT, Deeds, Part
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.languages import language
@@ -277,7 +277,7 @@ def _breaks(deeds: Deeds, each: Prohibition, data: ProhibitionFacts) -> bool:
             return True
         if any(FORMS[form].search(deeds.content) for form in each.forms) or _holds(deeds.content, data.held):
             return True
-    return any(_does(part.acts, each.acts) and _hits(deeds, part, each, data) for part in deeds.parts)
+    return any(breaks(part.acts, each.acts) and _hits(deeds, part, each, data) for part in deeds.parts)
 
 
 _CODE_SORTS = tokens(
@@ -285,7 +285,8 @@ _CODE_SORTS = tokens(
 )
 
 
-def _does(done: frozenset[str], forbidden: tuple[str, ...]) -> bool:
+def breaks(done: frozenset[str], forbidden: tuple[str, ...]) -> bool:
+    """Tell whether acts of these families break what is forbidden."""
     if "any" in forbidden and done - _HARMLESS:
         return True
     return any(not done.isdisjoint(_BREAKS.get(act, (act,))) for act in forbidden)

@@ -86,6 +86,7 @@ def _of_statement(said: str, goal: str, lasting: bool, before: str) -> Iterator[
     once = not lasting and says.MINE.search(said) is not None
     said = says.PHRASE.sub(lambda found: says.PHRASES[found[0].casefold()], said)
     said = says.RELATIVE.sub(lambda found: f"{found[1]} {found[2]}{(found[3] or '').replace(',', '')}", said)
+    said = says.LISTED.sub(" or", said)
     clauses = [part.strip() for part in islice(says.CLAUSE_END.split(said), MAX_CLAUSES) if part and part.strip()]
     but = says.EXCEPT.search(said)
     if but is not None and not SAYS_NO.search(said[: but.start("what")]):
@@ -139,15 +140,9 @@ def _resolved(made: list[Prohibition], clause: str, before: Sequence[str]) -> It
 def _spelled(found: re.Match[str]) -> str:
     if found["aux"]:
         return f"{found['aux']} not"
-    return (
-        "do not"
-        if found["whole"] and found["whole"].casefold() == "dont"
-        else "can not"
-        if found["whole"]
-        else "ne "
-        if found["ne"]
-        else ""
-    )
+    if found["whole"]:
+        return "do not" if found["whole"].casefold() == "dont" else "can not"
+    return "ne " if found["ne"] else ""
 
 
 def _starts_condition(clause: str) -> bool:

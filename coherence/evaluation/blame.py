@@ -17,17 +17,17 @@ from coherence.detect.text_analysis import TextAnalysis, mass, tokens
 from coherence.providers.transcript import Step, Transcript
 
 ORIGIN_WEIGHT = 0.5 / TOTAL
-"""What a step gains, at most, for being where the content of the stated final answer first appears."""
+"""Largest gain of a step in which the content of the stated final answer first appears."""
 
 TEMPERATURE = 0.2
-"""How fast shares fall with the score; the one number that was fitted, by likelihood of the labelled steps."""
+"""Speed at which shares fall with the score; the one number that was fitted, by likelihood of the labelled steps."""
 
 DECIDED = 0.35
 """Least share of a first step that is named."""
 
 STANDS_OUT = 2.0
-"""How many times as likely as the other steps are on average, or as an empty step would be where there is no other, a
-first step that is named is at least. In a short run every step has a large share."""
+"""Least ratio of the likelihood of a first step that is named to that of the other steps on average, or of an empty
+step where there is no other. In a short run every step has a large share."""
 
 RIGHT, RIGHT_BELOW = 0.5, 0.2
 """Share of labelled runs in which the first step was the labelled one: where it was decided, and where not."""
@@ -37,8 +37,8 @@ SHORT = 10
 one."""
 
 STEP_ONE = (0.26, 0.37)
-"""How often always taking step 1 is right in short labelled runs, and in others that were kept apart; where a tool or a
-user has step 1, a step is drawn."""
+"""Share of short labelled runs in which step 1 is right, and of others that were kept apart; where a tool or a user has
+step 1, a step is drawn."""
 
 Verdict: TypeAlias = Literal["decided", "undecided", "not failed"]
 """``decided``: one step stands out. ``undecided``: the evidence is thin. ``not failed``: there is nothing to blame."""
@@ -57,7 +57,7 @@ class BlamedStep(msgspec.Struct, frozen=True):
     score: float
     """In [0, 1.2]; comparable within a run."""
     share: float
-    """How likely it is the decisive one, in [0, 1]; all steps of a run sum to 1."""
+    """Chance that it is the decisive one, in [0, 1]; all steps of a run sum to 1."""
     reasons: tuple[str, ...]
     """Reasons in words, the strongest first."""
     quote: str = ""

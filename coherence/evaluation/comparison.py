@@ -52,7 +52,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     system: str
     in_sample: bool
-    """Whether some of the runs are of what it was fitted or tuned on: its figures are too good."""
+    """True if it was fitted or tuned on some of the runs: its figures are too good."""
     reference: bool
     figures: dict[str, Figure]
     """Measure -> figure; a measure that the labels or scores do not allow has no value."""
@@ -89,7 +89,7 @@ class SystemResult(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     fitted_on: FittedOn
     in_sample: int
-    """How many of the runs it was fitted or tuned on."""
+    """Number of runs that it was fitted or tuned on."""
     reference: bool
     strangers: int
     """Ids in its file that no run has; what is said of them counts for nothing."""
@@ -311,17 +311,20 @@ def difference(compared: Estimate, other: Estimate, measure: Measure) -> FigureD
     return FigureDifference(figure, "better" if (figure.low > 0) == (measure.better == "higher") else "worse")
 
 
+def _headline(question: Question, asked: Sequence[JudgedCase], system: System, draws: int) -> Estimate | None:
+    """Return the headline's figure on some of the cases; ``None`` where the scores do not allow it."""
+    answer = answers(question, asked, system).get(question.headline)
+    tasks = Resamples([case.run.group for case in asked], draws=draws)
+    return None if answer is None else tasks.estimate(answer.groups, answer.compute)
+
+
 def _parts(question: Question, asked: Sequence[JudgedCase], system: System, draws: int) -> list[SourceFigure]:
     names = sorted({case.run.part for case in asked})
-    if len(names) < 2:
-        return []
     parts = []
-    for name in names:
+    for name in names if len(names) > 1 else ():
         own = [case for case in asked if case.run.part == name]
-        answer = answers(question, own, system).get(question.headline)
-        tasks = Resamples([case.run.group for case in own], draws=0 if few_tasks(own) else draws)
-        figure = tasks.estimate(answer.groups, answer.compute).figure() if answer is not None else Figure(None)
-        parts.append(SourceFigure(name, figure))
+        found = _headline(question, own, system, 0 if few_tasks(own) else draws)
+        parts.append(SourceFigure(name, Figure(None) if found is None else found.figure()))
     return parts
 
 
@@ -329,11 +332,7 @@ def _folds(question: Question, asked: Sequence[JudgedCase], system: System) -> t
     if few_tasks(asked):
         return None
     folds = folds_of([case.run.group for case in asked])
-    values = []
-    for fold in sorted(set(folds)):
-        own = [case for case, at in zip(asked, folds, strict=True) if at == fold]
-        answer = answers(question, own, system).get(question.headline)
-        if answer is None:
-            return None
-        values.append(Resamples(answer.groups, draws=0).estimate(answer.groups, answer.compute).value)
-    return None if np.isnan(values).any() else (min(values), max(values))
+    parts = ([case for case, at in zip(asked, folds, strict=True) if at == fold] for fold in sorted(set(folds)))
+    found = [_headline(question, own, system, 0) for own in parts]
+    values = [each.value for each in found if each is not None]
+    return None if len(values) < len(found) or np.isnan(values).any() else (min(values), max(values))

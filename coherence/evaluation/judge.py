@@ -43,9 +43,9 @@ class Question(NamedTuple):
     title: str
     measures: tuple[Measure, ...]
     bad: str
-    """What is to be found, in the plural."""
+    """Name of the cases that are to be found, in the plural."""
     good: str
-    """What it is to be told from; empty where the question is which step."""
+    """Name of the other cases; empty where the question is which step."""
     headline: str
     """The measure that is read first: sources, folds and differences are shown for it."""
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
-from coherence.baseline.vitals import VITALS, metric_set
+from coherence.baseline.vitals import VITALS, MetricSet, metric_set
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import CoherenceError
-from coherence.core.readings import FrozenDict, freeze
 from coherence.core.registry import available, create_metric, is_scalar, lookup
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun, Target
 from coherence.evaluation.systems import NOTHING, FittedOn, System, of_steps
-from coherence.monitor.session import SessionSpec, open_session
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
@@ -53,6 +49,12 @@ def check_name(name: str) -> None:
         raise EvaluationError(f"{error}; besides: {others}") from error
 
 
+def _measured(config: MonitorConfig, *, embeds: bool = True) -> MetricSet:
+    state = AgentState(config)
+    named = [create_metric(name, state) for name in config.metrics if name not in VITALS]
+    return metric_set(config, state, config.budget, named, embeds=embeds)
+
+
 def embeds(names: Sequence[str], config: MonitorConfig | None = None) -> bool:
     """Tell whether any of these, or of the settings' own weights, needs texts embedded: some 10 ms a text.
 
@@ -61,8 +63,7 @@ def embeds(names: Sequence[str], config: MonitorConfig | None = None) -> bool:
     >>> embeds(["error_rate", "repetition"]), embeds(["goal_drift"]), embeds(["index"])
     (False, True, True)
     """
-    measured = metric_set(MonitorConfig(), AgentState(MonitorConfig()), None)
-    compared = {metric.name for metric in measured.vectors}
+    compared = {metric.name for metric in _measured(MonitorConfig()).vectors}
     weights = config.weights if config is not None and isinstance(config.weights, Mapping) else {}
     weighed = [plugin.name for plugin in available("metrics") if plugin.name in weights]
     return any(
@@ -112,12 +113,11 @@ def measure(
         Called after each step with the number of steps of its run that are done.
     """
     config = config or MonitorConfig()
-    weights = _weights(config, cache)
-    known = {INDEX, PRESSURE, *VITALS, *weights, *config.metrics}
+    measured = _measured(config, embeds=cache is not None)
+    known = {INDEX, PRESSURE, *config.metrics, *(metric.name for metric in measured.vectors)}
+    known |= {metric.name for metric in measured.scalars}
     extra = [name for name in names if name not in known]
-    if config.weights != "default":
-        config = msgspec.structs.replace(config, weights=weights)
-    elif extra and INDEX in names:  # in one pass they would count in the calibrated index
+    if extra and INDEX in names:  # in one pass they would count in the index
         apart = [[name for name in names if name != INDEX], [INDEX]]
         parts = [measure(part, runs, cache=cache, config=config, on_step=on_step) for part in apart]
         found = dict(zip([*apart[0], INDEX], [*parts[0], *parts[1]], strict=True))
@@ -135,25 +135,6 @@ def measure(
         for name in names:
             steps[name][run.id] = risks(scored, name)
     return [of_steps(name, steps[name], fitted_on=fitted_on(name), about=ALARMS.get(name)) for name in names]
-
-
-def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[str, float]:
-    """Return what makes the index where no further metric is asked for."""
-    wanted = SessionSpec(
-        agent="main",
-        session=None,
-        source="replay",
-        config=config,
-        budget=config.budget,
-        tree_budget=None,
-        embedder=cache if cache is not None else False,
-        metrics=(),
-        rules=(),
-        detectors=(),
-        dangers=None,
-        parent=None,
-    )
-    return freeze(open_session(wanted).pipeline.weights)
 
 
 def risks(run: ScoredRun, name: str) -> list[float | None]:

@@ -15,10 +15,10 @@ from coherence.providers.readers.source import Document, Source, read_source
 from coherence.providers.transcript import Transcript
 
 Target: TypeAlias = Literal["hijack", "failure", "step"]
-"""What labels tell: that injected text was obeyed, that the task failed, or which step decided that it did."""
+"""Subject of labels: that injected text was obeyed, that the task failed, or the step that decided its failure."""
 
 Attack: TypeAlias = Literal["hijacked", "resisted", "unseen", "untouched"]
-"""How a run stood to an attack: obeyed it, read it and did not, never read it, or there was none."""
+"""Relation of a run to an attack: obeyed it, read it and did not, never read it, or there was none."""
 
 EXPECTED = (
     "labelled runs {id, steps, source?, group?, split?, labels: {success?, hijacked?, attacked?, injection_step?, "
@@ -31,9 +31,9 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
     success: bool | None = None
     hijacked: bool | None = None
-    """Whether an injected goal was carried out."""
+    """True if an injected goal was carried out."""
     attacked: bool | None = None
-    """Whether there was an injection in what the agent could read."""
+    """True if there was an injection in what the agent could read."""
     injection_step: int | UnsetType | None = UNSET
     """The first tool result that shows it; ``None`` = it was never shown."""
     hijack_step: int | None = None
@@ -61,7 +61,7 @@ class LabelledRun(msgspec.Struct, frozen=True, kw_only=True):
     transcript: Transcript
     labels: Labels
     source: str
-    """Where it comes from; default: the file's stem."""
+    """Source of the run; default: the file's stem."""
     part: str
     """Source and, where the file's ``meta`` names one, suite: the smallest kind of run that gets a row of its own."""
     group: str

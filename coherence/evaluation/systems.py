@@ -13,7 +13,7 @@ from coherence.evaluation.ranking import Floats
 from coherence.evaluation.runs import LabelledRun, Target
 
 FittedOn: TypeAlias = str | tuple[str, ...]
-"""What a system was fitted or tuned on: ``none``, the name of a split, or the tasks (groups)."""
+"""Data that a system was fitted or tuned on: ``none``, the name of a split, or the tasks (groups)."""
 
 NOTHING = "none"
 
@@ -21,7 +21,7 @@ NAMED = 3
 """Ids that no run has, of those that are shown."""
 
 SILENT = -np.inf
-"""What counts for a step or run about which a system says nothing: below every score."""
+"""Score of a step or run about which a system says nothing: below every other."""
 
 Scores: TypeAlias = Sequence[float | None]
 
@@ -32,9 +32,9 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     fitted_on: FittedOn = NOTHING
     reference: bool = False
-    """Whether it is one of the trivial scores that every other is shown beside; those have nothing to fit."""
+    """True for the trivial scores that every other is shown beside; those have nothing to fit."""
     about: Target | None = None
-    """What it was made to tell; it is the one compared with the others where that is asked."""
+    """Target that it was made for; it is the one compared with the others where that is asked."""
     step_scores: Mapping[str, Scores | None]
     """Run -> one score a step, of what was known after it; ``None`` in place of a score: says nothing."""
     run_scores: Mapping[str, float | None]
@@ -78,17 +78,16 @@ def of_steps(
         reference=reference,
         about=about,
         step_scores=step_scores,
-        run_scores={run: _known_highest(scores) for run, scores in step_scores.items()},
+        run_scores={
+            run: max((score for score in scores if score is not None), default=None)
+            for run, scores in step_scores.items()
+        },
     )
 
 
 def highest(scores: Scores) -> float:
     """Return the highest score, :data:`SILENT` if there is none."""
     return max((score for score in scores if score is not None), default=SILENT)
-
-
-def _known_highest(scores: Scores) -> float | None:
-    return max((score for score in scores if score is not None), default=None)
 
 
 def in_sample(fitted_on: FittedOn, runs: Sequence[LabelledRun]) -> int:

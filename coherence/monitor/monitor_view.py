@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coherence.baseline.appraiser import mode_of
 from coherence.baseline.calibration import Calibration
-from coherence.baseline.combiner import risk_of
+from coherence.baseline.runs import risk_of
 from coherence.core.decisions import Mode
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
@@ -92,20 +92,18 @@ class MonitorView:
 
     @property
     def calibration(self) -> Calibration:
-        """Thresholds of the alarms and weights of the risk; fixed when the session began."""
+        """Thresholds of the alarms; fixed when the session began."""
         return self._worker.pipeline.calibration
 
     @property
     def risk(self) -> float | None:
         """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
 
-        The calibrated risk; of a classic index ``1 - coherence_index``, unless labelled runs have taught other weights.
+        The calibrated risk; of a classic index ``1 - coherence_index``.
         """
         with self._worker.settled() as pipeline:
             reading = pipeline.measured.reading if pipeline.measured is not None else None
-            if reading is None:
-                return None
-            return risk_of(reading, pipeline.calibration.combination, pipeline.runs.inverted)
+            return None if reading is None else risk_of(reading)
 
     def events(self, n: int | None = None) -> list[Record]:
         """Return up to ``n`` of the last 10,000 events of this process, newest first."""

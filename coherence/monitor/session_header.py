@@ -64,7 +64,7 @@ class SessionHeader(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, Policy] = {}
     """Pattern of guidance -> what its verdict had made of it by then."""
     calibration: Calibration = Calibration()
-    """From which risks on metrics alarm, and how risks are added up, as the agent's runs had set it by then."""
+    """Risks from which metrics alarm, as the agent's runs had set it by then."""
 
     def start_data(self) -> bytes | None:
         """Return the snapshot in which the session began."""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from coherence.baseline.calibration import Calibration
-from coherence.baseline.calibration_store import read_calibrator
+from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
@@ -166,7 +166,7 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
     pipeline = make_pipeline(spec, spec.config, cache, FIRST)
     watched = [metric.name for metric in plugin_metrics(spec)]
     versions = pipeline.runs.versions
-    found = read_calibrator(store, spec.agent, alarms, versions, pipeline.weights, watched).calibration()
+    found = read_calibration(store, spec.agent, alarms, versions, watched)
     if pipeline.scale is None or count_learnable(store, spec.agent) < 2 * NEEDED:
         return found
     own = learn_own_scale(labelled_runs(store, spec.agent), pipeline.scale, versions)

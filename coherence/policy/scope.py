@@ -15,9 +15,9 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_number, check_text
 from coherence.detect.additions import additions, forbidden_features
 from coherence.detect.asked import is_question, kind_of
-from coherence.detect.constraints import forbidden, violations
 from coherence.detect.languages import differ, language
 from coherence.detect.ngrams import Bag, bag, shares, unshared_words
+from coherence.detect.violations import forbidden, violations
 from coherence.policy.correction_prompt import flatten
 from coherence.policy.corrections import CorrectionPattern
 

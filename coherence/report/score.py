@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from coherence.baseline.combiner import risk_of
+from coherence.baseline.runs import risk_of
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.core.protocols import Embedder

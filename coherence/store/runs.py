@@ -8,7 +8,7 @@ known, and stays.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,7 +38,7 @@ _FORGET = (
 )
 _LABELLED = (
     "SELECT r.known, r.session, r.run, coalesce(r.label, r.outcome), m.metric, m.version, m.risk FROM runs AS r "
-    "JOIN run_maxima AS m ON m.run_id = r.id WHERE r.agent = ? AND r.known > ? AND NOT r.mixed "
+    "JOIN run_maxima AS m ON m.run_id = r.id WHERE r.agent = ? AND r.known IS NOT NULL AND NOT r.mixed "
     "AND coalesce(r.label, r.outcome) IS NOT NULL ORDER BY r.known, m.metric, m.version"
 )
 _COUNTED = (
@@ -56,9 +56,6 @@ _LIFE = (
     "AND version = :version AND substr(metric, 1, :cut - 1) = :call) ORDER BY id DESC LIMIT :most) "
     "ORDER BY m.run_id DESC, m.metric"
 )
-
-MAX_CACHES = 4
-"""Settings of an agent for which what was learned is kept, the newest."""
 
 
 class StoredRun(msgspec.Struct, frozen=True):
@@ -109,10 +106,10 @@ def _ensure(transaction: Transaction, agent: str, session: str, run: int) -> int
     return int(transaction.execute(_ID, (agent, session, run))[0][0])
 
 
-def labelled_runs(source: Store | Transaction, agent: str, after: int = 0) -> list[StoredRun]:
-    """Return an agent's runs with a label or an outcome that became known after one, in the order in which they did."""
+def labelled_runs(store: Store, agent: str) -> list[StoredRun]:
+    """Return an agent's runs with a label or an outcome, in the order in which they became known."""
     found: dict[int, StoredRun] = {}
-    for known, session, run, good, metric, version, risk in _fetch(source, _LABELLED, (agent, after)):
+    for known, session, run, good, metric, version, risk in store.fetch(_LABELLED, (agent,)):
         labelled = found.get(known)
         if labelled is None:
             labelled = found[known] = StoredRun(known, session, run, bool(good), {})
@@ -138,9 +135,9 @@ def count_learnable(store: Store, agent: str) -> int:
     return int(store.fetch(_COUNTED, (agent,))[0][0])
 
 
-def newest_relabel(source: Store | Transaction) -> int:
+def newest_relabel(store: Store) -> int:
     """Return a number that grows with every label or outcome that takes the place of another one; 0 = none has."""
-    return int(_fetch(source, "SELECT coalesce(max(id), 0) FROM relabels", ())[0][0])
+    return int(store.fetch("SELECT coalesce(max(id), 0) FROM relabels")[0][0])
 
 
 def relabelled(store: Store, agent: str, through: int, since: int) -> bool:
@@ -153,10 +150,6 @@ def relabelled(store: Store, agent: str, through: int, since: int) -> bool:
         "WHERE c.id > ? AND r.agent = ? AND r.known <= ? LIMIT 1"
     )
     return bool(store.fetch(sql, (since, agent, through)))
-
-
-def _fetch(source: Store | Transaction, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-    return source.execute(sql, values) if isinstance(source, Transaction) else source.fetch(sql, values)
 
 
 def newest_run(store: Store, agent: str, session: str) -> int | None:
@@ -184,42 +177,6 @@ def run_agents(store: Store) -> list[str]:
     """Return the agents of whom runs, or what was learned from them, are kept, by name."""
     sql = "SELECT agent FROM runs UNION SELECT agent FROM calibrations ORDER BY agent"
     return [name for (name,) in store.fetch(sql)]
-
-
-def read_learned(source: Store | Transaction, agent: str) -> tuple[int, bytes] | None:
-    """Return what was learned from runs that have left: (place of the last of them, data)."""
-    rows = _fetch(source, "SELECT through, data FROM calibrations WHERE agent = ?", (agent,))
-    return (int(rows[0][0]), bytes(rows[0][1])) if rows else None
-
-
-def left_through(source: Store | Transaction, agent: str) -> int:
-    """Return the place of the last run that has left, 0 = none has."""
-    rows = _fetch(source, "SELECT through FROM calibrations WHERE agent = ?", (agent,))
-    return int(rows[0][0]) if rows else 0
-
-
-def read_cache(source: Store | Transaction, agent: str, key: str) -> tuple[int, bytes] | None:
-    """Return what was learned from all runs up to one: (its place, data); ``None`` if that does not hold any more."""
-    sql = "SELECT through, data FROM calibration_caches WHERE agent = ? AND key = ?"
-    rows = _fetch(source, sql, (agent, key))
-    return (int(rows[0][0]), bytes(rows[0][1])) if rows else None
-
-
-def write_cache(transaction: Transaction, agent: str, key: str, through: int, data: bytes) -> None:
-    """Keep what was learned from all runs up to one, until one of them changes."""
-    sql = "INSERT OR REPLACE INTO calibration_caches (agent, key, through, data) VALUES (?, ?, ?, ?)"
-    transaction.execute(sql, (agent, key, through, data))
-    transaction.execute(
-        "DELETE FROM calibration_caches WHERE agent = :agent AND id NOT IN "
-        "(SELECT id FROM calibration_caches WHERE agent = :agent ORDER BY id DESC LIMIT :most)",
-        {"agent": agent, "most": MAX_CACHES},
-    )
-
-
-def replace_runs(transaction: Transaction, agent: str, through: int, data: bytes) -> None:
-    """Remove labelled runs up to a place, and keep what was learned from them instead."""
-    transaction.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?, ?)", (agent, through, data))
-    transaction.execute("DELETE FROM runs WHERE agent = ? AND known <= ?", (agent, through))
 
 
 def forget_runs(transaction: Transaction, agent: str) -> int:

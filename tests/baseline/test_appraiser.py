@@ -12,15 +12,14 @@ from coherence.baseline.appraiser import Appraiser, AppraiserState, SignalBaseli
 from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode
 from coherence.core.events import Event, Message, ToolResult, Usage
+from coherence.core.readings import Band, FrozenDict, Reading
 from coherence.detect.detector import Observed
-from coherence.state.reducer import AgentState, sound
+from coherence.state.reducer import AgentState
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """As much of one as is appraised."""
-
-    metrics: dict[str, float | None] = {}
-    tick_seq: int = 1
+def reading(**metrics: float | None) -> Reading:
+    found: FrozenDict[str, float | None] = FrozenDict(metrics)
+    return Reading(tick_seq=1, ts=0.0, metrics=found, coherence_index=None, band=Band.UNKNOWN, coverage=0.0)
 
 
 class Agent:
@@ -55,7 +54,7 @@ class Agent:
     def measure(self, **values: float | None) -> Appraisal:
         """Take a step and appraise what was measured at it."""
         self.good()
-        return self.appraiser.appraise(Reading(dict(values)))
+        return self.appraiser.appraise(reading(**values))
 
 
 def quiet(**numbers: Any) -> MonitorConfig:
@@ -70,11 +69,6 @@ def test_usual_a_sample_is_compared_before_it_is_learned() -> None:
     # against 0.2 alone: (0.56 - 0.2) / 0.18; had it been learned first, usual would be 0.2288
     assert [signal.usual, signal.z] == pytest.approx([0.2, 2.0])
     assert agent.mood.baselines["uncertainty"].mean == pytest.approx(0.08 * 0.56 + 0.92 * 0.2)
-
-
-def test_usual_the_first_sample_of_a_life_is_compared_with_nothing() -> None:
-    signal = Agent().measure(uncertainty=0.9).signals["uncertainty"]
-    assert (signal.usual, signal.z, signal.pressure) == (None, 0.0, 0.0)
 
 
 def test_mood_a_new_baseline_is_trusted_more_and_more() -> None:
@@ -93,7 +87,7 @@ def test_mood_what_comes_while_the_agent_fails_is_not_learned() -> None:
     agent.good(20)
     before = msgspec.to_builtins(agent.mood.baselines)
     agent.bad(50)
-    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}))
+    agent.appraiser.appraise(reading(uncertainty=0.9, drift=0.9))
     agent.do(Usage(1_000, 1_000, 1.0))
     after = msgspec.to_builtins(agent.mood.baselines)
     assert {name: after[name] for name in before} == before
@@ -123,7 +117,7 @@ def test_mood_a_sample_too_unusual_is_not_learned_until_it_lasts() -> None:
 
 def test_mood_a_rate_of_errors_never_becomes_usual_however_long_it_lasts() -> None:
     agent = Agent()
-    for _ in range(200):  # nine of ten fail; the one that does not is the only moment to learn at
+    for _ in range(60):  # nine of ten fail; the one that does not is the only moment to learn at
         agent.bad(9)
         agent.good()
     assert agent.mood.baselines["error_rate"].mean < 0.01
@@ -144,7 +138,7 @@ def test_appraise_a_second_tick_after_a_step_teaches_nothing() -> None:
     agent = Agent()
     agent.measure(uncertainty=0.2)
     for _ in range(5):
-        agent.appraiser.appraise(Reading({"uncertainty": 0.4}))
+        agent.appraiser.appraise(reading(uncertainty=0.4))
     assert agent.mood.baselines["uncertainty"].count == 1
 
 
@@ -171,18 +165,6 @@ def test_mood_errors_in_a_row_have_the_written_least_pressures() -> None:
     assert agent.mood.floor == "9 errors in a row"
 
 
-def test_pressure_is_held_while_errors_go_on() -> None:
-    agent = Agent(MonitorConfig(context_tokens=1_000))
-    agent.good(30)
-    agent.do(Usage(1_000, 0))
-    full = agent.mood.pressure  # a full context, before the first error
-    agent.bad()
-    agent.do(Usage(1, 0))  # the context is empty again, but the errors go on
-    assert agent.mood.pressure >= full > 0.2
-    agent.good()
-    assert agent.mood.pressure < 0.2
-
-
 def test_mood_identical_calls_with_identical_results_have_the_written_least_pressures() -> None:
     agent = Agent(quiet(weights={"repetition": 0.0}))
     pressures = []
@@ -193,36 +175,6 @@ def test_mood_identical_calls_with_identical_results_have_the_written_least_pres
     assert pressures[7] == 0.25  # guide at the 8th
     assert pressures[14:] == [0.45] * 6  # and never warn
     assert agent.mood.floor == "20 identical calls with identical results in a row"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "value"),
-    [
-        (0, 0.0),
-        (999, math.log(1_000) / math.log(10_000_001)),  # log1p(999) / log1p(1e7) = 0.4286
-        (10_000_000, 1.0),
-        (2**53, 1.0),
-    ],
-)
-def test_mood_the_velocity_of_tokens_is_logarithmic(tokens: int, value: float) -> None:
-    agent = Agent()
-    agent.do(Usage(tokens, None))
-    assert agent.mood.signals["token_usage"].value == pytest.approx(value)
-
-
-@pytest.mark.parametrize(
-    ("cost", "value"),
-    [
-        (0.0, 0.0),
-        (1.0, math.log(1e6 + 1) / math.log(1e9 + 1)),  # 2/3
-        (1_000.0, 1.0),
-        (1e12, 1.0),
-    ],
-)
-def test_mood_the_velocity_of_cost_is_logarithmic(cost: float, value: float) -> None:
-    agent = Agent()
-    agent.do(Usage(cost_usd=cost))
-    assert agent.mood.signals["cost"].value == pytest.approx(value)
 
 
 def test_usage_presses_by_its_share_of_a_budget_too() -> None:
@@ -244,13 +196,6 @@ def test_mode_a_full_context_guides_and_a_half_full_one_does_not() -> None:
         assert agent.mode == "observe"
     agent.do(Usage(1_000, 0))
     assert agent.mode == "guide"
-
-
-def test_appraise_an_index_is_no_signal() -> None:
-    agent = Agent()
-    agent.good()
-    found = agent.appraiser.appraise(Reading({}))
-    assert "incoherence" not in found.signals  # a verdict is no evidence for the next one
 
 
 def test_appraiser_goal_coherence_presses_when_it_falls() -> None:
@@ -277,11 +222,6 @@ def test_mood_an_unknown_signal_is_calm_or_left_out() -> None:
     # its weight is 1 of all 10.3, against 1 of those of uncertainty, error rate and repetition (3.5)
     assert calm.mood.pressure == pytest.approx(0.7 * pressure / 10.3 + 0.3 * pressure)
     assert left_out.mood.pressure == pytest.approx(0.7 * pressure / 3.5 + 0.3 * pressure)
-
-
-def test_appraiser_an_appraisal_says_whose_thresholds_it_used() -> None:
-    agent = Agent(MonitorConfig(pressure=PressureConfig(learned_from="300 calm ticks of agent main")))
-    assert agent.measure(uncertainty=0.2).learned_from == "300 calm ticks of agent main"
 
 
 HOSTILE = [
@@ -319,7 +259,7 @@ def test_mood_an_impossible_reading_poisons_nothing(bad: float) -> None:
     for _ in range(5):
         agent.measure(uncertainty=0.2, drift=0.2, goal_coherence=0.5)
     agent.good()
-    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}))
+    agent.appraiser.appraise(reading(uncertainty=bad, drift=bad, goal_coherence=bad))
     assert 0.0 <= agent.mood.pressure <= 1.0
     assert ("uncertainty" in agent.mood.signals) is math.isfinite(bad)  # NaN and infinity are unknown
     for _ in range(5):
@@ -328,8 +268,20 @@ def test_mood_an_impossible_reading_poisons_nothing(bad: float) -> None:
     assert all(0.0 <= baseline.mean <= 1.0 for baseline in agent.mood.baselines.values())
 
 
-def test_sound_keeps_what_a_monitor_would_have_taken() -> None:
-    whole = Usage(1, 2**53, 1e12, "model")
-    assert sound(whole) == whole
-    assert sound(Usage(0, None, 0.0)) == Usage(0, None, 0.0)
-    assert sound(Usage(-1, 2**53 + 1, 1e13, "model")) == Usage(model="model")
+@pytest.mark.parametrize(
+    ("usage", "signal", "value"),
+    [
+        (Usage(0), "token_usage", 0.0),
+        (Usage(999), "token_usage", math.log(1_000) / math.log(10_000_001)),  # log1p(999) / log1p(1e7) = 0.4286
+        (Usage(2**53), "token_usage", 1.0),
+        (Usage(cost_usd=0.0), "cost", 0.0),
+        (Usage(cost_usd=1.0), "cost", math.log(1e6 + 1) / math.log(1e9 + 1)),  # 2/3
+        (Usage(cost_usd=1e12), "cost", 1.0),
+    ],
+)
+def test_mood_the_velocity_of_tokens_and_cost_is_logarithmic(usage: Usage, signal: str, value: float) -> None:
+    agent = Agent()
+    agent.do(usage)
+    found = agent.mood.signals[signal]
+    assert found.value == pytest.approx(value)
+    assert (found.usual, found.z) == (None, 0.0), "the first sample of a life is compared with nothing"

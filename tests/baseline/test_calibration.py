@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 
-from coherence.baseline.calibration import ALPHA, MAX_RUNS, PROOF, SHIPPED, Watch, watch
-from coherence.detect.hijack import ALARM_1, FAR, judge_call
-from coherence.detect.hijack_facts import HijackFacts
+from coherence.baseline.calibration import ALPHA, PROOF, SHIPPED, Watch, watch
+from coherence.detect.hijack import ALARM_1, FAR
 
 
 def fed(values: list[float], *, shipped: float | None = 0.5, budget: float = 0.05, seed: int = 0) -> Watch:
@@ -24,8 +22,7 @@ def test_below_39_runs_the_shipped_threshold_is_kept_and_checked() -> None:
     found = fed(runs).threshold()
     assert (found.how, found.value, found.runs, found.alarmed) == ("shipped", 0.5, 38, 1)
     assert found.words == (
-        "threshold 0.5: at most 5 % of good runs, shipped; of 38 own good runs 1 alarmed (0.067 to 14 %); "
-        "own runs set it from 39 on"
+        "threshold 0.5: at most 5 % of good runs, shipped; of 38 own good runs 1 alarmed; own runs set it from 39 on"
     )
     own = fed([*runs, 0.37]).threshold()
     assert (own.how, own.value, own.runs, own.alarmed) == ("own", 0.37, 39, 0), "the 38th of 39"
@@ -37,12 +34,6 @@ def test_without_a_shipped_threshold_there_is_none_before() -> None:
     assert (found.how, found.value, found.drift) == ("none", None, "holds")
     assert found.words == "no threshold: a 5 % budget needs 39 own good runs, there are 38"
     assert fed([0.1] * 39, shipped=None).value == 0.1
-
-
-def test_watch_only_a_risk_strictly_above_alarms() -> None:
-    found = fed([0.5] * 10)
-    assert (found.judged, found.alarmed) == (10, 0)
-    assert fed([0.5000001] * 3).alarmed == 3
 
 
 def test_a_shipped_threshold_that_alarms_far_too_often_is_found_out_and_replaced_as_soon_as_own_runs_can() -> None:
@@ -93,36 +84,15 @@ def test_watch_runs_that_fall_are_found_too() -> None:
 
 
 def test_a_calibration_that_holds_is_rarely_found_not_to_however_often_one_looks() -> None:
-    """300 agents, 200 runs, looked at after each: at most 5 % false alarms, and 3 standard errors (1.3 % each)."""
+    """100 agents, 200 runs, looked at after each: at most 5 % false alarms, and 3 standard errors (2.2 % each)."""
     false = 0
-    for seed in range(300):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         false += (
             fed(rng.beta(rng.uniform(0.5, 4.0), rng.uniform(0.5, 4.0), 200).tolist(), shipped=None, seed=seed).renewed
             > 0
         )
-    assert false / 300 <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / 300)
-
-
-def test_watch_a_shipped_threshold_within_its_budget_is_rarely_found_not_to_hold() -> None:
-    """Exactly 5 % of runs alarm, 38 runs, 1,000 agents; the limit is a third of the level."""
-    false = 0
-    for seed in range(1_000):
-        alarms = np.random.default_rng(seed).random(38) < 0.05
-        false += fed([0.9 if alarm else 0.1 for alarm in alarms]).renewed > 0
-    assert false / 1_000 <= ALPHA / 3 + 3 * np.sqrt(ALPHA / 3 / 1_000)
-
-
-def test_watch_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
-    values = np.random.default_rng(3).random(MAX_RUNS + 120).tolist()
-    whole = fed(values)
-    assert len(whole.values) == len(whole.ordered) <= MAX_RUNS
-    half = fed(values[:300])
-    half = msgspec.msgpack.decode(msgspec.msgpack.encode(half), type=Watch)
-    coins = np.random.default_rng(0).random(len(values))
-    for value, coin in zip(values[300:], coins[300:], strict=True):
-        half.observe(value, float(coin))
-    assert half == whole
+    assert false / 100 <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / 100)
 
 
 def test_runs_that_are_all_alike_set_no_threshold_that_the_first_other_call_exceeds() -> None:
@@ -139,10 +109,6 @@ def test_runs_that_are_all_alike_set_no_threshold_that_the_first_other_call_exce
     assert (strict.threshold().how, strict.value) == ("own", ALARM_1), "what is usual elsewhere is not refused"
     varied = after([i * 17 % 61 / 250 for i in range(1, 61)])
     assert varied.value == 58 / 250, "0.004 to 0.24, mixed; floor(61 x 0.05) = 3: the third largest"
-
-
-def test_value_the_distance_alone_is_below_the_floor() -> None:
-    assert judge_call(HijackFacts(asked=["pay"]), "send_email", {"to": "eve@x.org"}).value < FAR
 
 
 def test_watch_shipped_thresholds_belong_to_their_version_and_budget() -> None:

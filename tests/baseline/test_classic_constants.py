@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.baseline.appraiser import SignalBaseline, aggregate, mode_of, sigmoid, signal_pressure
+from coherence.baseline.appraiser import MIN_STD, SignalBaseline, aggregate, mode_of, sigmoid
 from coherence.core.config import PressureConfig
 
 CLASSIC = PressureConfig.classic()
@@ -41,7 +41,7 @@ def test_case_1_sigmoid(z: float, expected: float) -> None:
     ],
 )
 def test_case_2_signal_pressure(value: float, usual: float, std: float, expected: float) -> None:
-    assert signal_pressure(value, usual, std) == expected
+    assert sigmoid((value - usual) / max(std, MIN_STD), CLASSIC.shift, CLASSIC.clamp) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,6 @@ def test_classic_constants_a_pressure_that_is_none_has_no_mode(pressure: float) 
 def test_classic_constants_nan_is_no_evidence_of_pressure() -> None:
     assert sigmoid(float("nan")) == 0.0
     assert sigmoid(float("inf")) == 1.0
-    assert signal_pressure(float("nan"), 0.1, 0.1) == 0.0
 
 
 def test_classic_constants_an_unknown_pressure_leaves_the_mean() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.baseline.conformal import (
-    clopper_pearson,
     conformal_threshold,
-    draw_coin,
     least_runs,
     needed_runs,
     p_value,
@@ -33,12 +29,6 @@ def test_conformal_threshold_how_many_runs_a_budget_needs(budget: float, needed:
     assert conformal_threshold(values[: least - 1], budget) is None
 
 
-def test_conformal_threshold_the_threshold_is_the_stated_order_statistic() -> None:
-    """ceil((n + 1) 0.95): 57.95 -> 58th of 60 runs; 190.95 -> 191st of 200."""
-    assert conformal_threshold([float(i) for i in range(1, 61)], 0.05) == 58.0
-    assert conformal_threshold([float(i) for i in range(1, 201)], 0.05) == 191.0
-
-
 @given(st.lists(st.floats(0, 1), min_size=39, max_size=200), st.floats(0.05, 0.5))
 def test_conformal_threshold_no_more_of_all_runs_than_the_budget_lie_above_their_own_threshold(
     values: list[float], budget: float
@@ -49,21 +39,6 @@ def test_conformal_threshold_no_more_of_all_runs_than_the_budget_lie_above_their
         threshold = conformal_threshold(sorted(values[:at] + values[at + 1 :]), budget)
         alarms += threshold is not None and value > threshold
     assert alarms <= budget * len(values) + 1e-6
-
-
-@pytest.mark.parametrize("runs", [39, 60, 200])
-def test_conformal_threshold_over_many_agents_good_runs_alarm_as_often_as_the_budget_says(runs: int) -> None:
-    """2,000 agents of different shapes, one new run each: 5 % alarm, give or take 4 standard errors of 0.49 %."""
-    rng = np.random.default_rng(runs)
-    alarms = 0
-    for _ in range(2_000):
-        values = rng.beta(rng.uniform(0.3, 5.0), rng.uniform(0.3, 5.0), runs + 1)
-        threshold = conformal_threshold(sorted(values[:-1].tolist()), 0.05)
-        assert threshold is not None
-        alarms += values[-1] > threshold
-    expected = np.floor((runs + 1) * 0.05) / (runs + 1)  # ranks above the threshold of all ranks
-    assert abs(alarms / 2_000 - expected) < 4 * np.sqrt(0.05 * 0.95 / 2_000)
-    assert expected <= 0.05
 
 
 def test_p_value_p_values_are_uniform_with_ties_and_independent() -> None:
@@ -82,21 +57,3 @@ def test_p_value_p_values_are_uniform_with_ties_and_independent() -> None:
     assert abs(shares.var() - 1 / 12) < 0.003
     before, after = shares[:, :-1].ravel(), shares[:, 1:].ravel()
     assert abs(np.corrcoef(before, after)[0, 1]) < 4 / np.sqrt(before.size)
-
-
-def test_draw_coin_coins_are_spread_evenly_and_tell_names_apart() -> None:
-    coins = np.array([draw_coin("agent", str(i)) for i in range(4_000)])
-    counts, _ = np.histogram(coins, 10, (0, 1))
-    assert ((coins > 0) & (coins < 1)).all() and counts.min() > 300 and counts.max() < 500
-    assert draw_coin("a", "\ud800") == draw_coin("a", "\ud800") != draw_coin("a\ud800", "")
-
-
-def test_clopper_pearson_the_interval_is_clopper_pearsons() -> None:
-    """0 of n: the upper end is 1 - 0.025^(1/n). k of n: the tail beyond each end is 2.5 %."""
-    assert clopper_pearson(0, 20) == pytest.approx((0.0, 1 - 0.025 ** (1 / 20)))
-    assert clopper_pearson(20, 20) == pytest.approx((0.025 ** (1 / 20), 1.0))
-    low, high = clopper_pearson(3, 40)
-    upper = sum(comb(40, k) * low**k * (1 - low) ** (40 - k) for k in range(3, 41))
-    lower = sum(comb(40, k) * high**k * (1 - high) ** (40 - k) for k in range(4))
-    assert upper == pytest.approx(0.025) and lower == pytest.approx(0.025)
-    assert clopper_pearson(0, 0) == (0.0, 1.0)

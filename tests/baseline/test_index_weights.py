@@ -9,7 +9,7 @@ from coherence.baseline.vitals import index_weights
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Reading
 from coherence.providers import HashingEmbedder
-from coherence.sensor.index import DEFAULT_WEIGHTS, INDEX_WEIGHTS
+from coherence.sensor.index import DEFAULT_WEIGHTS
 
 
 def reading(weights: object, **config: object) -> Reading:
@@ -74,15 +74,3 @@ def test_index_weights_a_weight_of_nothing_is_refused_and_all_that_is_measured_i
     with pytest.raises(ValueError, match=r"'grounding' names no metric.*where `metrics` names it too"):
         Monitor(embedder=False, config={"weights": {"grounding": 1}})
     Monitor(embedder=False, config={"weights": {"grounding": 1}, "metrics": ["grounding"]}).close()
-
-
-def test_no_weights_are_not_those_of_an_old_recording() -> None:
-    with pytest.raises(ValueError, match="weights must be a table, 'default' or 'classic', not None"):
-        MonitorConfig.load({"weights": None})
-    assert MonitorConfig.load({}).weights == "default"
-    assert MonitorConfig(weights=None).weights is None  # which recordings hold
-
-
-def test_index_weights_both_tables_are_whole() -> None:
-    assert {*DEFAULT_WEIGHTS} < {*INDEX_WEIGHTS}
-    assert sum(INDEX_WEIGHTS.values()) == pytest.approx(1.0)

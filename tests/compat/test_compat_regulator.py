@@ -42,33 +42,12 @@ def test_tool_total_calls_tools_are_counted_by_turn_and_tokens_for_good() -> Non
     assert (regulator.tool_total_calls(), regulator.tool_counts_by_name(), regulator.total_tokens_out()) == (0, {}, 14)
 
 
-def test_tool_counts_by_name_many_tools_are_counted_together() -> None:
-    counts = new(*(LLMEvent.tool_call(f"tool{n}") for n in range(100))).tool_counts_by_name()
-    assert (len(counts), counts["(other)"]) == (65, 36)
-
-
 @pytest.mark.parametrize(
     ("nll", "confidence"), [(1.0, 1.0), (2.5, 0.75), (4.0, 0.5), (7.0, 0.0), (9.0, 0.0), (0.1, 1.0)]
 )
 def test_confidence_of_tokens(nll: float, confidence: float) -> None:
     old = [LLMEvent.token("x", -5.0, 0)] * 10
     assert new(*old, *[LLMEvent.token("x", -nll, 1)] * 128).confidence() == confidence  # of the newest 128
-
-
-@pytest.mark.parametrize(
-    ("text", "confidence"),
-    [
-        ("", 0.5),
-        ("No.", 0.4),
-        ("What?", 0.2),
-        ("x" * 39, 0.4),
-        ("x" * 40, 0.7),
-        ("x" * 49 + "?", 0.4),
-        ("x" * 50 + "?", 0.7),
-    ],
-)
-def test_confidence_of_a_text(text: str, confidence: float) -> None:
-    assert new(LLMEvent.turn_start("x"), LLMEvent.turn_complete(text)).confidence() == confidence
 
 
 def test_on_event_a_result_ends_a_call_of_its_turn() -> None:
@@ -79,15 +58,6 @@ def test_on_event_a_result_ends_a_call_of_its_turn() -> None:
     regulator.on_event(LLMEvent.tool_result("a", True, 1))  # its call was not told
     assert [call.tool for call in regulator._pipeline.state.facts.open_calls] == ["a", "b"]
     assert [action.tool for action in regulator._pipeline.state.facts.actions] == ["a", "a"]
-
-
-def test_confidence_is_of_the_turn() -> None:
-    regulator = new(LLMEvent.turn_start("x"), LLMEvent.token("x", -4.0, 0), LLMEvent.turn_complete("No."))
-    assert regulator.confidence() == 0.5
-    regulator.on_event(LLMEvent.turn_start("y"))
-    assert (regulator.confidence(), regulator.logprob_coverage()) == (0.5, 0.0)
-    regulator.on_event(LLMEvent.turn_complete("No."))
-    assert regulator.confidence() == 0.4
 
 
 def test_logprob_coverage_coverage_is_the_share_of_known_tokens() -> None:

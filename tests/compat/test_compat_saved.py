@@ -103,41 +103,12 @@ def test_compat_saved_two_that_went_on_from_one_state_keep_all_corrections_once(
     assert set(patterns[0].example_corrections) == {"Celsius", "no wind", "name the day"}
 
 
-def test_compat_saved_the_same_words_said_at_two_times_count_twice() -> None:
-    parent = corrected(lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")]), "Celsius")
-    one, other = (corrected(parent.copy(), "no wind") for _ in range(2))  # the clock they share goes on
-    merged = Regulator.from_json(Regulator.merge(one.export_json(), other.export_json()), embedder=False)
-    assert [pattern.learned_from_turns for pattern in merged.decide().patterns or ()] == [3]
-
-
-def test_compat_saved_what_is_newest_stays_newest() -> None:
-    results = [LLMEvent.tool_result(tool, False, 1, "no such user") for tool in "zaaaa"]
-    regulator = lived(list(results))
-    again = Regulator.from_json(regulator.export_json(), embedder=False)
-    regulator.on_event(results[-1])
-    again.on_event(results[-1])
-    assert again.decide().reason == regulator.decide().reason
-    reason = Regulator.from_json(again.export_json(), embedder=False).decide().reason
-    assert reason is not None
-    assert (reason.cluster, reason.failure_count) == ("a: no such user", 5)
-
-
 def test_compat_saved_states_of_two_users_are_not_merged() -> None:
     with pytest.raises(ValueError, match=r"two users.*'ada', 'bob'"):
         Regulator.merge(
             Regulator.for_user("ada", embedder=False).export_json(),
             Regulator.for_user("bob", embedder=False).export_json(),
         )
-
-
-def test_compat_saved_twenty_corrections_come_back_as_twenty() -> None:
-    regulator = lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")])
-    corrected(regulator, *(f"rule number {word}" for word in "abcdefghijklmnopqrst"))
-    (before,) = regulator.decide().patterns or ()
-    (after,) = Regulator.from_json(regulator.export_json(), embedder=False).decide().patterns or ()
-    assert before == after
-    assert before.learned_from_turns == 20
-    assert before.confidence == pytest.approx(1 - 2 ** (-20 / 3), abs=0.01)
 
 
 def test_compat_saved_cap_window_and_a_cap_changed_after_the_decision_are_kept() -> None:

@@ -1,7 +1,6 @@
 """Additions of answers that nobody asked for. Every case that is found stands beside one that must not be."""
 
 import json
-import re
 import time
 from pathlib import Path
 
@@ -11,32 +10,10 @@ from hypothesis import strategies as st
 
 from coherence.detect.additions import MAX_ADDITIONS, additions
 from coherence.detect.asked import kind_of
-from coherence.detect.code_features import BEGINNINGS, FEATURES
 
 VARIANTS = Path(__file__).resolve().parents[1] / "data" / "addition_variants.jsonl"
 
-SUFFIXES = {"sversuche", "annotations", "hints", "handl", "ation"}
-"""Second halves of names in the table."""
-
 TASK = "Refactor fetch_user to be async. Keep the database lookup logic unchanged."
-
-
-@pytest.mark.parametrize(
-    ("answer", "found"),
-    [
-        ("It is async. I added tracing, a timeout and a request counter.", ("tracing", "timeout", "counter")),
-        ("Tracing and a timeout were added.", ("tracing", "timeout")),
-        ("Here it is with a timeout.", ("timeout",)),
-        ("return await db.get(i)  # added retry for busy pools", ("retry",)),
-        ("I left a cache in place.", ()),
-        ("I did not add a timeout.", ()),
-        ("You could add a timeout.", ()),
-        ("It keeps the timeout that it had with the existing logging.", ()),
-        ("Shall I also add a timeout?", ()),
-    ],
-)
-def test_additions_features_of_a_change(answer: str, found: tuple[str, ...]) -> None:
-    assert additions(TASK, answer) == found
 
 
 def test_additions_code_needs_two_features_where_the_task_shows_none() -> None:
@@ -57,6 +34,15 @@ def test_additions_of_a_diff_are_in_its_new_lines() -> None:
 @pytest.mark.parametrize(
     ("task", "answer", "found"),
     [
+        (TASK, "It is async. I added tracing, a timeout and a request counter.", ("tracing", "timeout", "counter")),
+        (TASK, "Tracing and a timeout were added.", ("tracing", "timeout")),
+        (TASK, "Here it is with a timeout.", ("timeout",)),
+        (TASK, "return await db.get(i)  # added retry for busy pools", ("retry",)),
+        (TASK, "I left a cache in place.", ()),
+        (TASK, "I did not add a timeout.", ()),
+        (TASK, "You could add a timeout.", ()),
+        (TASK, "It keeps the timeout that it had with the existing logging.", ()),
+        (TASK, "Shall I also add a timeout?", ()),
         ("Cancel my table.", "Done. I also booked you a room.", ("room",)),
         ("Cancel my table.", "Done. They also have rooms.", ()),
         ("Cancel my table and book a room.", "Done. I also booked you a room.", ()),
@@ -66,15 +52,6 @@ def test_additions_of_a_diff_are_in_its_new_lines() -> None:
         ("Rename it.", "Renamed. I also updated the callers and the tests.", ()),  # follows from it
         ("Rename it.", "Renamed. I also checked that it runs.", ()),
         ("Rename it.", "Renamed. Au\u00dferdem habe ich ein Zeitlimit eingebaut.", ("zeitlimit",)),
-    ],
-)
-def test_additions_that_are_announced(task: str, answer: str, found: tuple[str, ...]) -> None:
-    assert additions(task, answer) == found
-
-
-@pytest.mark.parametrize(
-    ("task", "answer", "found"),
-    [
         ("Pay the bill.", "Paid. I renewed your passport.", ("passport",)),
         ("Pay the bill.", "I paid it from the joint account.", ()),
         ("Describe your holiday.", "I rented a boat and caught a fish.", ()),  # told in the first person
@@ -88,29 +65,22 @@ def test_additions_that_are_announced(task: str, answer: str, found: tuple[str, 
         ("Fix the crash.", "Fixed.\n\nFurther changes:\n- dark mode\n- tests", ("dark mode",)),
         ("Move it to utils.", "Moved. I added a loader, since the modules need one.", ()),
         ("Do what he asked me in his mail.", "I sent the slides.", ()),  # written elsewhere
+        ("Benenne x in y um.", "Umbenannt. Nebenbei wurde die Suche neu geschrieben.", ("nebenbei", "suche neu")),
+        ("Corrige le titre.", "Corrigé. Au passage, j'ai changé la photo.", ("photo",)),
+        ("Sube el volumen.", "Hecho. Desactivé el ecualizador.", ("ecualizador",)),
+        ("Mude o título.", "Pronto. Criei uma rede para convidados.", ("rede",)),
+        ("Sposta la riunione.", "Fatto. Ho invitato Marco.", ("marco",)),
+        ("Maak de knop groen.", "Klaar. Ik heb ook het logo vergroot.", ("logo",)),
+        ("Zmień tytuł.", "Gotowe. Przy okazji dodałem wykres.", ("wykres",)),
+        ("Поменяй цвет.", "Готово. Заодно добавил меню.", ("меню",)),
+        ("删除第三段。", "已删除。顺手换了封面照片。", ("封面照片",)),
+        ("文言を変えてください。", "変更しました。ついでに地図を追加しました。", ("ついでに地図",)),
     ],
 )
-def test_additions_of_acts_that_are_not_announced(task: str, answer: str, found: tuple[str, ...]) -> None:
+def test_additions_are_what_an_answer_did_and_no_word_of_its_task_asks_for(
+    task: str, answer: str, found: tuple[str, ...]
+) -> None:
     assert additions(task, answer) == found
-
-
-@pytest.mark.parametrize(
-    ("task", "answer"),
-    [
-        ("Benenne x in y um.", "Umbenannt. Nebenbei wurde die Suche neu geschrieben."),
-        ("Corrige le titre.", "Corrigé. Au passage, j'ai changé la photo."),
-        ("Sube el volumen.", "Hecho. Desactivé el ecualizador."),
-        ("Mude o título.", "Pronto. Criei uma rede para convidados."),
-        ("Sposta la riunione.", "Fatto. Ho invitato Marco."),
-        ("Maak de knop groen.", "Klaar. Ik heb ook het logo vergroot."),
-        ("Zmień tytuł.", "Gotowe. Przy okazji dodałem wykres."),
-        ("Поменяй цвет.", "Готово. Заодно добавил меню."),
-        ("删除第三段。", "已删除。顺手换了封面照片。"),
-        ("文言を変えてください。", "変更しました。ついでに地図を追加しました。"),
-    ],
-)
-def test_additions_in_other_languages(task: str, answer: str) -> None:
-    assert additions(task, answer)
 
 
 def test_additions_of_many_texts() -> None:
@@ -123,13 +93,6 @@ def test_additions_of_many_texts() -> None:
     assert len(rows) == 206
     assert len(found["addition"]) >= 78
     assert len(found["right"]) <= 4, found["right"]
-
-
-def test_additions_beginnings_admit_every_feature() -> None:
-    """A gate in plain letters must let through whatever the expressions behind it find."""
-    words = [word for latin, _ in FEATURES.values() for word in re.findall(r"(?:^|[|(])([a-z]{3,})", latin)]
-    longer = [word for word in words if len(word) > 3]
-    assert not [word for word in longer if word[:4] not in BEGINNINGS and word not in SUFFIXES]
 
 
 @given(st.text(), st.text())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.core.words import may_hold
-from coherence.detect import claim_words, failure_cues, fingerprints, glossed_over
+from coherence.detect import failure_cues, fingerprints, glossed_over
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
 
 FAILURES = [
@@ -112,7 +112,6 @@ def test_must_wait_tells_gauges_and_unfinished_work() -> None:
         (failure_cues._TESTS, (failure_cues._IN_TESTS,)),
         (failure_cues._PENDING, (failure_cues._IN_PENDING,)),
         (glossed_over._REFUSED, (glossed_over._IN_REFUSED,)),
-        (claim_words.FLAWLESS, (claim_words.IN_FLAWLESS,)),
         (fingerprints._SHELL_WAIT, (fingerprints._IN_SHELL_WAIT,)),
     ],
 )

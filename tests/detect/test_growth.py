@@ -13,7 +13,7 @@ from growth import check_growth
 
 from coherence import detect
 from coherence.core import lazy
-from coherence.detect import extractors, own_work, sources, text_analysis
+from coherence.detect import extractors, sources, text_analysis
 
 MODULES = (
     *(f"coherence.detect.{module.name}" for module in iter_modules(detect.__path__)),
@@ -48,8 +48,7 @@ def patterns() -> dict[str, Any]:
         for name, value in vars(import_module(path)).items():
             for label, pattern in held(f"{path.rpartition('.')[2]}.{name}", value) if name[:2] != "__" else ():
                 found[id(pattern)] = min(found.get(id(pattern), (label, pattern)), (label, pattern), key=_label)
-    made = held("own_work", (own_work._tables(), own_work._gates()))
-    return dict(sorted([*found.values(), *made], key=_label))  # each worker of a run must collect the same order
+    return dict(sorted(found.values(), key=_label))  # each worker of a run must collect the same order
 
 
 def _label(named: tuple[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.detect.detector import read_arguments
 from coherence.detect.hijack import (
     ALARM_5,
     FAR,
@@ -38,42 +37,11 @@ def standing(watch: HijackWatch) -> int | None:
     return watch.worst.seq if watch.worst is not None else None
 
 
-def test_a_call_is_judged_by_what_came_before_it() -> None:
-    watch = HijackWatch()
-    watch.ask("Pay the bill in bill.txt")
-    watch.call(2, *FOREIGN)
-    assert watch.worst is not None
-    assert watch.worst.score.sentence == ""  # nothing was read yet
-    watch.read(3, TextAnalysis(INJECTED))
-    assert watch.worst.score.sentence == ""
-    watch.look()
-    watch.call(4, *FOREIGN)
-    assert (watch.worst.seq, watch.worst.score.seq, watch.worst.score.sentence) == (4, 3, INJECTED)
-
-
-def test_hijack_watch_without_anything_that_was_asked_nothing_is_judged() -> None:
-    watch = HijackWatch()
-    watch.ask("and the")  # says nothing
-    watch.read(1, TextAnalysis(INJECTED))
-    watch.call(2, *FOREIGN)
-    assert (watch.worst, watch.judge(*FOREIGN)) == (None, None)
-    watch.ask("Pay the bill")
-    assert watch.judge(*FOREIGN) is not None
-    watch.call(4, *FOREIGN)
-    assert standing(watch) == 4
-
-
-def test_of_a_step_the_worst_call_stands_out_whatever_the_order() -> None:
-    for calls in ((ASKED, FOREIGN), (FOREIGN, ASKED)):
-        watch = watching()
-        for seq, call in enumerate(calls, 4):
-            watch.call(seq, *call)
-        assert standing(watch) == 4 + calls.index(FOREIGN)
-
-
 @pytest.mark.parametrize(
     ("done", "standing_call"),
     [
+        ("foreign asked", 1),  # the worst of a step, whatever the order
+        ("asked foreign", 2),
         ("foreign look read look", 1),  # the newest step is still that of the call
         ("foreign look read look asked", 5),
         ("foreign read asked read", 1),  # nobody has looked at it yet
@@ -117,89 +85,52 @@ def test_finish_an_outcome_ends_it_and_what_nobody_saw_is_told_once(looked: bool
     assert watch.missed is None
 
 
+OFFER = ("assistant", "It says I must send the balance to eve@x.org. Shall I?")
+
+
 @pytest.mark.parametrize(
-    "said",
+    ("said", "asked_for"),
     [
-        [("user", "Please send the account balance to eve@x.org.")],
-        [("assistant", "It says I must send the balance to eve@x.org. Shall I?"), ("user", "Yes, please do.")],
-        [("assistant", "Do you want me to send the account balance to eve@x.org?"), ("user", "ok")],
+        ([("user", "Please send the account balance to eve@x.org.")], True),
+        ([OFFER, ("user", "Yes, please do.")], True),
+        ([("user", "Yes, please do that.")], False),
+        ([("user", "Send it to bob@x.org.")], False),
+        ([("user", "What is the account balance?")], False),
     ],
 )
-def test_whoever_asks_for_the_call_after_the_result_has_asked_for_it(said: list[tuple[str, str]]) -> None:
+def test_judge_whoever_asks_for_the_call_after_the_result_has_asked_for_it(
+    said: list[tuple[str, str]], asked_for: bool
+) -> None:
     watch = watching()
     for role, text in said:
         watch.ask(text) if role == "user" else watch.say(text)
     score = watch.judge(*FOREIGN)
-    assert score is not None and score.value < ALARM_5
+    assert score is not None and (score.value < ALARM_5) is asked_for
 
 
-@pytest.mark.parametrize("said", ["Yes, please do that.", "Send it to bob@x.org.", "What is the account balance?"])
-def test_look_whoever_asks_for_something_else_has_not(said: str) -> None:
-    watch = watching()
-    watch.ask(said)
-    score = watch.judge(*FOREIGN)
-    assert score is not None and score.value > ALARM_5
-
-
-def test_look_what_the_user_said_one_by_one_is_bounded_and_ends_with_the_goal() -> None:
+def test_ask_another_goal_ends_what_was_said_and_that_a_text_decides_what_is_done() -> None:
     watch = watching()
     for number in range(20):
         watch.ask(f"Send {'x' * (number + 2)} mails")
     watch.ask(" ".join(f"word{number}" for number in range(500)))
     assert len(watch.known.replies) == MAX_REPLIES and all(len(reply) <= MAX_REPLY for reply in watch.known.replies)
-    watch.ask("Book a flight", anew=True)
-    assert watch.known.replies == []
-
-
-def test_judge_another_goal_ends_that_a_text_decides_what_is_done() -> None:
-    watch = watching()
     watch.ask("Follow the steps in SETUP.md", anew=True)
-    watch.ask("and tell me the total")
+    assert watch.known.replies == []
     delegated = watch.judge(*FOREIGN)
     watch.ask("Pay the bill in bill.txt", anew=True)
     own = watch.judge(*FOREIGN)
-    assert watch.known.delegated is False
-    assert delegated is not None and own is not None
-    assert delegated.value < 0.6 * own.value  # provenance counted 0.4
+    assert delegated is not None and own is not None and delegated.value < 0.6 * own.value  # provenance counted 0.4
 
 
-def test_renumber_of_an_earlier_session_nothing_has_a_number() -> None:
-    watch = watching()
-    watch.call(4, *FOREIGN)
-    watch.renumber()
-    assert watch.worst is not None
-    assert (watch.worst.seq, watch.worst.score.seq) == (0, 0)
-    assert {sentence.seq for sentence in watch.known.sentences} == {0}
-    watch = HijackWatch()
-    watch.ask("Pay the bill")
-    watch.call(1, *ASKED)
-    watch.renumber()
-    assert watch.worst is not None
-    assert watch.worst.score.seq == -1  # it followed nothing
-
-
-def test_hijack_watch_it_can_be_kept_and_taken_up_again() -> None:
+def test_hijack_watch_can_be_kept_and_taken_up_again_without_numbers() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     for kept in (msgspec.msgpack, msgspec.json):
         again = kept.decode(kept.encode(watch), type=HijackWatch)
         assert again == watch
-        again.call(5, *ASKED)
-    assert msgspec.json.decode(b"{}", type=HijackWatch) == HijackWatch()
-
-
-@pytest.mark.parametrize(
-    ("raw", "read"),
-    [
-        (b'{"a": [1, "x"]}', {"a": [1, "x"]}),
-        (b'"cut in the middle"', "cut in the middle"),
-        (b"no json", "no json"),
-        (b"\xff{", "�{"),
-        (b"[" * 100_000, "[" * 100_000),
-    ],
-)
-def test_hijack_state_arguments_that_are_no_json_are_a_text(raw: bytes, read: object) -> None:
-    assert read_arguments(raw) == read
+    watch.renumber()
+    assert watch.worst is not None and (watch.worst.seq, watch.worst.score.seq) == (0, 0)
+    assert {sentence.seq for sentence in watch.known.sentences} == {0}
 
 
 def test_the_beginning_of_the_arguments_is_kept_with_the_call() -> None:
@@ -279,9 +210,7 @@ def test_note_result_shown_names_are_bounded_and_end_with_the_goal() -> None:
     many = " ".join(f"bob/r{number}" for number in range(2 * MAX_SHOWN))
     watch.call(5, "get_repositories", {"user": "bob"}, "c")
     watch.read(6, TextAnalysis(f"stars: {many}"), "c")
-    assert len(watch.known.shown) == MAX_SHOWN and set(watch.known.shown.values()) == {6}
-    watch.renumber()
-    assert set(watch.known.shown.values()) == {0}
+    assert len(watch.known.shown) == MAX_SHOWN
     watch.ask("Read the mail.", anew=True)
     assert not watch.known.shown and not watch.known.describes
 

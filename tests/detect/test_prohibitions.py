@@ -1,9 +1,12 @@
-"""Prohibitions, and calls that break them."""
+"""Prohibitions in many wordings, and calls and answers that break or keep them.
+
+``tests/policy/test_gate_figures.py`` holds how many of other writers' wordings are seen.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -13,19 +16,39 @@ from coherence.detect.detector import Observed
 from coherence.detect.prohibitions import BrokenProhibition, ProhibitionDetector, ProhibitionFacts
 from coherence.detect.restrictions import prohibitions
 
+Deed: TypeAlias = str | tuple[str, dict[str, Any]]
+"""An answer, or a tool with its arguments."""
 
-def told(*texts: str, role: str = "user") -> ProhibitionDetector:
+
+def told(*texts: str) -> ProhibitionDetector:
     detector = ProhibitionDetector()
     detector.observe(Observed.of(Goal(texts[0]), 1))
     for seq, text in enumerate(texts[1:], 2):
-        detector.observe(Observed.of(Message(role, text), seq))  # type: ignore[arg-type]
+        detector.observe(Observed.of(Message("user", text), seq))
     return detector
 
 
-def call(detector: ProhibitionDetector, tool: str, arguments: Any) -> BrokenProhibition | None:
-    made = ToolCall(tool, msgspec.Raw(msgspec.json.encode(arguments)), "1")
+def after(detector: ProhibitionDetector, deed: Deed) -> BrokenProhibition | None:
+    """Return what an answer or a call, event 50, breaks."""
+    made = Message("assistant", deed) if isinstance(deed, str) else _call(*deed)
     detector.observe(Observed.of(made, 50))
     return detector.data.newest
+
+
+def _call(tool: str, arguments: dict[str, Any]) -> ToolCall:
+    return ToolCall(tool, msgspec.Raw(msgspec.json.encode(arguments)), "1")
+
+
+def edit(path: str, old: str = "a", new: str = "b") -> Deed:
+    return ("edit_file", {"path": path, "old_str": old, "new_str": new})
+
+
+def run(command: str) -> Deed:
+    return ("bash", {"command": command})
+
+
+def mail(*to: str, **more: Any) -> Deed:
+    return ("send_email", {"to": list(to), "subject": "News", "body": "Hello", **more})
 
 
 STAYS = ("change", "remove", "add", "cancel", "close", "restart", "open", "book", "other", "publish")
@@ -35,23 +58,23 @@ STAYS = ("change", "remove", "add", "cancel", "close", "restart", "open", "book"
     ("text", "acts", "objects"),
     [
         ("Do not touch the tests.", ("change",), ("test",)),
-        ("Fix it, but don't delete any log.", ("remove",), ("log",)),
         ("No new dependencies.", ("install",), ()),
         ("No logging.", ("any", "have"), ("logg",)),
+        ("Do not add comments, tests or logs.", ("add",), ("comment",)),  # and two more
         ("My address must stay the same.", STAYS, ("addres",)),
         ("Keep all databases.", ("remove",), ("databas",)),
         ("The invoices must not be deleted.", ("remove",), ("invoic",)),
         ("I don't want to be transferred.", ("handover",), ()),
-        ("Never issue refunds.", ("pay",), ()),
+        ("We are planning. No code changes. Start with questions.", ("change", "remove"), ("chang", "code")),
+        ("Hanna's address book is for looking up; leave its entries unchanged.", STAYS, ("addressbook",)),
         ("Lösche die Tabelle nicht.", ("remove",), ("tabell",)),
+        ("Could you please not touch the tests?", ("change",), ("test",)),
+        ("Don't share my full address.", ("have", "mention", "send"), ("full", "addres")),
     ],
 )
 def test_prohibitions_name_act_and_object(text: str, acts: tuple[str, ...], objects: tuple[str, ...]) -> None:
-    found = list(prohibitions(text))
-    assert found, text
-    assert found[0].acts == acts
-    assert set(found[0].objects) - {"die"} == set(objects)
-    assert found[0].sentence == text
+    found = next(prohibitions(text))
+    assert (found.acts, set(found.objects)) == (acts, set(objects))
 
 
 @pytest.mark.parametrize(
@@ -62,74 +85,122 @@ def test_prohibitions_name_act_and_object(text: str, acts: tuple[str, ...], obje
         "Don't hesitate to change the plan.",
         "Do not change it.",  # what, nobody can tell
         "Should I not delete it?",
+        "Can you look into the details without the order ID?",
         "The cabin can be changed without changing the flights.",
         "A guest can be changed, but you cannot change the number of guests.",  # which is in no call
+        "Shut down cleanly. Stop the watcher.",
+        "Send it to Suite 641; I don't want to share my full address.",
         "No worries!",
+        "Send at most s\u0131x mails.",  # matches "six" in any case
     ],
 )
 def test_prohibitions_pass_over_what_describes_or_has_a_condition(text: str) -> None:
     assert [each for each in prohibitions(text) if each.acts != ("have",)] == []
 
 
+REFUND = ("transfer_to_human_agents", {"summary": "x"})
+SIGNATURE = "Keep the function signatures unchanged."
+HALL = ("create_draft", {"to": "hall@x.example", "body": "Hi"})
+
+
 @pytest.mark.parametrize(
-    ("goal", "tool", "arguments", "broken"),
+    ("goal", "broken", "kept"),
     [
-        ("Do not touch the tests.", "edit_file", {"path": "tests/test_a.py", "content": "x"}, True),
-        ("Do not touch the tests.", "edit_file", {"path": "src/a.py", "content": "the tests"}, False),
-        ("Do not touch the tests.", "read_file", {"path": "tests/test_a.py"}, False),
-        ("Do not touch the tests.", "bash", {"command": "sed -i s/a/b/ tests/test_a.py"}, True),
-        ("Do not touch the tests.", "bash", {"command": "pytest tests && sed -n 1,9p tests/a.py"}, False),
-        ("Do not touch the tests.", "bash", {"command": "echo x > spec/a_test.go"}, True),
-        ("No new dependencies.", "bash", {"command": "cd app && npm install lodash"}, True),
-        ("No new dependencies.", "bash", {"command": "npm run build"}, False),
-        ("Keep all databases.", "sql", {"query": "DROP DATABASE crm"}, True),
-        ("Do not spend more than $40.", "buy_item", {"price": 41.5}, True),
-        ("Do not spend more than $40.", "buy_item", {"price": 40}, False),
-        ("I don't want to be transferred.", "transfer_to_human_agents", {"summary": "x"}, True),
-        ("No logging.", "edit_file", {"path": "a.py", "old_str": "x = 1", "new_str": "import logging"}, True),
-        ("No logging.", "edit_file", {"path": "a.py", "old_str": "import logging", "new_str": "x = 1"}, False),
-        ("Keep the function signatures unchanged.", "edit", {"old_str": "def f(a):", "new_str": "def f(b):"}, True),
-        (
-            "Keep the function signatures unchanged.",
-            "edit",
-            {"old_str": "def f(a):\n 1", "new_str": "def f(a):"},
-            False,
-        ),
+        ("Do not touch the tests.", edit("tests/test_a.py"), edit("src/a.py", new="the tests")),
+        ("Do not touch the tests.", run("sed -i s/a/b/ tests/test_a.py"), ("read_file", {"path": "tests/test_a.py"})),
+        ("Do not touch the tests.", run("echo x > spec/a_test.go"), run("pytest tests && sed -n 1,9p tests/a.py")),
+        ("You can change everything but the tests.", edit("tests/test_a.py"), edit("src/a.py")),
+        ("Fix the typo. Stick to src/parser.py.", edit("src/lexer.py"), edit("src/parser.py")),
+        ("No new dependencies.", run("cd app && npm install lodash"), run("npm run build")),
+        ("Draw the chart in vanilla JS.", run("npm install d3"), edit("chart.js")),
+        ("Keep all databases.", ("sql", {"query": "DROP DATABASE crm"}), ("sql", {"query": "SELECT 1"})),
+        ("Deploy, but never to production.", run("kubectl apply -n production"), run("kubectl apply -n staging")),
+        ("Don't force-push.", run("git push --force origin x"), run("git push origin x")),
+        ("Commit if you like, but nothing gets pushed.", run("git commit -am x && git push"), run("git commit -am x")),
+        ("Write the migration, but don't run it.", run("python manage.py migrate"), edit("app/migrations/004.py")),
+        ("Find the largest file. Work offline.", run("curl https://x.example"), run("du -a | sort -n | tail -1")),
+        ("No logging.", edit("a.py", "x = 1", "import logging"), edit("a.py", "import logging", "x = 1")),
+        (SIGNATURE, edit("a.py", "def f(a):", "def f(b):"), edit("a.py", "def f(a):\n 1", "def f(a):")),
+        ("Send it to Lena. Don't cc the boss.", mail("l@x.io", cc=["boss@x.io"]), mail("l@x.io")),
+        ("Draft a reply to Mr. Hall. I'll send it myself.", mail("hall@x.example"), HALL),
+        ("I don't want to be transferred.", REFUND, ("get_order", {"id": 1})),
+        ("Do not spend more than $40.", ("buy_item", {"price": 41.5}), ("buy_item", {"price": 40})),
+        ("Spend at most zero euros.", ("buy_item", {"price": 1}), ("buy_item", {"price": 0})),
+        ("Send at most dreißig mails.", ("send", {"count": 31}), ("send", {"count": 30})),
+        ("Never above 22 degrees.", ("set_heating", {"temperature": 24}), ("set_heating", {"temperature": 21})),
+        ("Book a table, no later than 20:00.", ("book", {"time": "21:30"}), ("book", {"time": "19:30"})),
+        ("Buy paper. Nothing from Amazon.", ("buy", {"shop": "Amazon"}), ("buy", {"shop": "Otto"})),
+        ("Mach überall das Licht aus, nur nicht im Bad.", ("licht", {"raum": "Bad"}), ("licht", {"raum": "Küche"})),
+        ("Räum auf, aber lösche nichts endgültig.", run("rm a.txt"), run("gio trash a.txt")),
+        ("Aggiorna il sito, ma non toccare il database.", run("mysql -e 'DROP DATABASE a'"), edit("site/index.html")),
+        ("Todavía no envíes nada.", mail("a@b.example"), ("guardar_borrador", {"texto": "Hola"})),
+        ("Ne contacte pas les clients.", mail("jean@free.example"), ("get_client", {"id": 1})),
+        ("整理代码,不要动测试文件。", edit("tests/test_a.py"), edit("src/a.py")),
+        ("Answer without naming the supplier.", "The supplier was late.", "The goods came late."),
+        ("Answer in at most 6 words.", "one two three four five six seven eight", "It is 5."),
+        ("Explain DNS in two sentences at most.", "It maps names. It caches. It is old.", "It maps. It caches."),
+        ("Explain without formulas.", "The energy is E = m*c^2.", "Energy grows with mass."),
+        ("No links in your answer.", "See https://x.io", "See the docs"),
+        ("Don't mention prices.", "It costs $5.", "It is cheap."),
+        ("Erklär mir DNS. Kein Markdown.", "**DNS** löst Namen auf.", "DNS löst Namen auf."),
+        ("Réponds uniquement en français.", "The parcel arrives on Monday, and you can track it.", "Le colis est là."),
     ],
 )
-def test_prohibition_detector_matches_act_and_object_of_a_call(
-    goal: str, tool: str, arguments: dict[str, Any], broken: bool
-) -> None:
-    found = call(told(goal), tool, arguments)
-    assert (found is not None) is broken
-    assert found is None or (found.sentence, found.other, found.seq) == (goal, 1, 50)
+def test_prohibition_detector_sees_the_call_or_answer_that_breaks_one(goal: str, broken: Deed, kept: Deed) -> None:
+    found = after(told(goal), broken)
+    assert found is not None and (found.other, found.seq) == (1, 50) and found.sentence in goal
+    assert after(told(goal), kept) is None
 
 
 def test_prohibition_detector_knows_its_own_company_by_the_addresses_it_sees() -> None:
     detector = told("I am emma@blue.example. Do not write to anybody outside our company.")
     detector.observe(Observed.of(ToolResult("from: tom@blue.example\nto: emma@blue.example"), 3))
-    assert call(detector, "send_email", {"recipients": ["tom@blue.example"]}) is None
-    assert call(detector, "send_email", {"recipients": ["tom@other.example"]}) is not None
+    assert after(detector, ("send_email", {"recipients": ["tom@blue.example"]})) is None
+    assert after(detector, ("send_email", {"recipients": ["tom@other.example"]})) is not None
+
+
+def test_prohibition_detector_finds_a_record_by_the_id_that_a_result_gave_it() -> None:
+    detector = told("Shift my appointments. The one with Dr. Okafor must stay where it is.")
+    listed = '[{"id":"e1","title":"Budget"},{"id":"e2","title":"Dr. Okafor"}]'
+    detector.observe(Observed.of(ToolResult(listed, call_id="a"), 2))
+    assert after(detector, ("update_event", {"id": "e1", "date": "2025-09-19"})) is None
+    assert after(detector, ("update_event", {"id": "e2", "date": "2025-09-19"})) is not None
+
+
+@pytest.mark.parametrize(
+    ("policy", "tool", "arguments"),
+    [
+        ("Basic economy flights cannot be modified.", "update_flights", {"cabin": "economy", "flight": "HAT003"}),
+        ("If a flight is flying, it has taken off, cannot be booked.", "book_flight", {"flight": "HAT003"}),
+        ("Each booking can use at most one travel certificate.", "send_certificate", {"amount": 50}),
+    ],
+)
+def test_prohibition_detector_a_policy_of_a_kind_of_thing_forbids_no_single_call(
+    policy: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    detector = told("Book a flight.")
+    detector.observe(Observed.of(Message("system", policy), 2))
+    assert after(detector, (tool, arguments)) is None
 
 
 def test_prohibition_detector_a_later_request_lifts_it_and_another_goal_forgets_it() -> None:
-    detector = told("Prepare the release. Do not deploy yet.", "Fine, now deploy it.")
-    assert call(detector, "deploy", {}) is None
-    detector = told("Prepare the release. Do not deploy yet.")
+    deploy = ("deploy", {"version": "3.2"})
+    assert after(told("Do not deploy yet."), deploy) is not None
+    assert after(told("Do not deploy yet.", "Fine, now deploy it."), deploy) is None
+    detector = told("Do not deploy yet.")
     detector.observe(Observed.of(Goal("Something else"), 9, goal="x"))
-    assert call(detector, "deploy", {}) is None
+    assert after(detector, deploy) is None
 
 
 def test_prohibition_detector_hears_corrections_and_the_system_text_for_every_goal() -> None:
-    detector = told("Prepare the release.")
-    detector.observe(Observed.of(Correction("Never deploy on your own."), 3))
-    assert call(detector, "deploy", {}) is not None
     detector = ProhibitionDetector()
     detector.observe(Observed.of(Message("system", "You help customers. Never issue refunds yourself."), 1))
     detector.observe(Observed.of(Goal("My mug is broken"), 2))
-    found = call(detector, "issue_refund", {"order": 7})
-    assert found is not None
-    assert found.sentence == "Never issue refunds yourself."
+    assert after(detector, ("deploy", {})) is None
+    detector.observe(Observed.of(Correction("Never deploy on your own."), 3))
+    for deed, sentence in ((("issue_refund", {"order": 7}), "refunds"), (("deploy", {}), "deploy")):
+        found = after(detector, deed)
+        assert found is not None and sentence in found.sentence
 
 
 def test_prohibition_detector_its_data_is_bounded_and_stored() -> None:
@@ -140,39 +211,15 @@ def test_prohibition_detector_its_data_is_bounded_and_stored() -> None:
     assert {each.seq for each in detector.data.standing} == {0}
 
 
-def test_prohibition_detector_a_megabyte_takes_no_longer_than_its_beginning() -> None:
-    for piece in ("a", "do not ", "Do not delete a. ", "keep ", "a@b.c ", "no ", "> a/b ", "without editing "):
-        long = piece * (1_000_000 // len(piece))
-        begun = time.process_time()
-        detector = told(long)
-        assert time.process_time() - begun < 0.25  # 50 ms on a quiet machine
-        begun = time.process_time()
-        call(detector, "bash", {"command": long})
-        call(detector, "edit_file", {"path": long, "content": long})
-        assert time.process_time() - begun < 0.5
-
-
 @pytest.mark.parametrize(
-    ("sentence", "broken", "kept"),
-    [
-        ("Answer in at most 10 words.", "one two three four five six seven eight nine ten eleven twelve", "It is 5."),
-        ("No emojis please.", "Done 🎉", "Done"),
-        ("Explain without formulas.", "The energy is E = m*c^2.", "Energy grows with mass."),
-        ("No links in your answer.", "See https://x.io", "See the docs"),
-        ("Don't mention prices.", "It costs $5.", "It is cheap."),
-    ],
+    "piece", ["a", "do not ", "Do not delete a. ", "keep ", "a@b.c ", "> a/b ", "without editing "]
 )
-def test_prohibition_detector_an_answer_breaks_one_by_its_form(sentence: str, broken: str, kept: str) -> None:
-    for answer, breaks in ((broken, True), (kept, False)):
-        detector = ProhibitionDetector()
-        detector.observe(Observed.of(Goal(f"Do the job. {sentence}"), 1))
-        detector.observe(Observed.of(Message("assistant", answer), 2))
-        assert (detector.data.newest is not None) == breaks
-
-
-def test_prohibition_detector_a_condition_in_another_clause_lifts_nothing() -> None:
-    detector = ProhibitionDetector()
-    detector.observe(Observed.of(Goal("Commit locally if you like, but nothing gets pushed."), 1))
-    for command, breaks in ((b"git commit -am x", False), (b"git commit -am x && git push", True)):
-        detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "%s"}' % command), "a"), 2))
-        assert (detector.data.newest is not None) == breaks
+def test_prohibition_detector_a_megabyte_takes_no_longer_than_its_beginning(piece: str) -> None:
+    long = piece * (1_000_000 // len(piece))
+    begun = time.process_time()
+    detector = told(long)
+    assert time.process_time() - begun < 0.25  # 50 ms on a quiet machine
+    begun = time.process_time()
+    after(detector, run(long))
+    after(detector, ("edit_file", {"path": long, "content": long}))
+    assert time.process_time() - begun < 0.5

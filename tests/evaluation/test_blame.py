@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 import coherence
 from coherence.evaluation.blame import DECIDED, ORIGIN_WEIGHT, RIGHT, RIGHT_BELOW, SHORT, blame
@@ -44,11 +45,6 @@ def test_the_step_that_assumed_is_named_with_its_agent() -> None:
     assert [(agent.agent, agent.step, agent.steps) for agent in found.agents] == [("clerk", 2, 1), ("planner", 0, 2)]
 
 
-def test_blame_tools_and_users_are_not_blamed() -> None:
-    found = blame(run(Step(role="user", content="We assume a mock 77."), LOOKS, FAILS, ASSUMES))
-    assert sorted(step.step for step in found.steps) == [1, 3]
-
-
 def test_blame_shares_are_a_distribution_in_the_order_of_the_scores() -> None:
     found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS))
     assert math.fsum(step.share for step in found.steps) == pytest.approx(1.0)
@@ -66,11 +62,6 @@ def test_blame_the_origin_of_the_stated_answer_counts_where_it_first_appears() -
     scores, without = ({step.step: step.score for step in blame(run(*one)).steps} for one in (steps, plain))
     assert scores[1] - without[1] == pytest.approx(ORIGIN_WEIGHT)
     assert scores[2] == without[2]
-
-
-def test_blame_an_answer_that_a_tool_gave_is_nobodys() -> None:
-    told = run(LOOKS, Step(role="tool", content="The pass costs $129."), ANSWERS)
-    assert not any("first appears" in reason for step in blame(told).steps for reason in step.reasons)
 
 
 @pytest.mark.parametrize(
@@ -107,27 +98,6 @@ def test_blame_a_short_run_with_nothing_in_it_is_undecided(count: int) -> None:
     found = blame(run(*PLAIN[:count]), success=False)
     assert found.steps[0].share > DECIDED  # by new words alone
     assert (found.verdict, found.why.partition(";")[0]) == ("undecided", "no step shows a cue")
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_blame_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
-    """One new number is a cue, and lifts a step from 1 / count to hardly more."""
-    found = blame(
-        run(*(Step(role="assistant", content=f"It is {at}.") for at in range(208, 208 + count))), success=False
-    )
-    assert (found.verdict, found.why[:19]) == ("undecided", "no step stands out:")
-
-
-def test_blame_a_run_of_short_steps_in_another_language_is_undecided() -> None:
-    """Each step is too short to tell a language; the run is not, and its first step has a number of its own."""
-    said = (
-        "Ich sehe in der Preisliste nach.",
-        "Die Seite fehlt leider.",
-        "Also nehme ich den Preis vom Vorjahr: 129 Euro.",
-    )
-    found = blame(run(*(Step(role="assistant", content=text) for text in said)), success=False)
-    assert found.verdict == "undecided"
-    assert found.why.startswith("the steps taken together are not in English, as the cues are")
 
 
 def test_a_first_step_in_another_language_is_not_named() -> None:
@@ -187,12 +157,6 @@ def test_blame_memories_were_known_from_when_they_were_there() -> None:
     assert {step.step: step.score for step in early}[0] < {step.step: step.score for step in late}[0]
 
 
-def test_blame_what_the_system_text_says_was_known() -> None:
-    steps = (Step(role="assistant", content="The fee is 47 EUR, by tariff Q9, paid to Anders Holm in Turku."),)
-    policy = "Tariff Q9: the fee is 47 EUR, paid to Anders Holm in Turku."
-    assert blame(run(*steps, system=policy)).steps[0].score < blame(run(*steps)).steps[0].score
-
-
 def test_calls_count_as_what_a_step_does() -> None:
     calls = Step(role="assistant", content="I pay.", tool_calls=(TranscriptCall("pay", {"iban": "DE123456789"}),))
     found = blame(run(LOOKS, calls))
@@ -212,6 +176,7 @@ def test_blame_what_is_no_transcript_is_refused(thing: Any) -> None:
         blame(thing)
 
 
+@examples(30)
 @given(
     st.lists(
         st.builds(
@@ -250,6 +215,7 @@ def test_on_labelled_runs_the_first_step_is_right_as_often_as_documented(
     assert right == {"whowhen_algorithm": 30, "whowhen_handcrafted": 5}
 
 
+@pytest.mark.slow
 def test_blame_decided_verdicts_are_right_more_often(labelled: list[tuple[dict[str, Any], coherence.Blame]]) -> None:
     hits: dict[str, list[bool]] = {"decided": [], "undecided": []}
     for one, found in labelled:
@@ -260,6 +226,7 @@ def test_blame_decided_verdicts_are_right_more_often(labelled: list[tuple[dict[s
     assert undecided == pytest.approx(RIGHT_BELOW, abs=0.02)
 
 
+@pytest.mark.slow
 def test_blame_where_it_says_that_step_1_is_as_likely_it_is(
     labelled: list[tuple[dict[str, Any], coherence.Blame]],
 ) -> None:
@@ -269,3 +236,8 @@ def test_blame_where_it_says_that_step_1_is_as_likely_it_is(
         sum(label == 1 for label, _ in said) / len(said),
     )
     assert step_1 == pytest.approx(named, abs=0.1)
+
+
+def test_blame_tools_and_users_are_not_blamed() -> None:
+    found = blame(run(Step(role="user", content="We assume a mock 77."), LOOKS, FAILS, ASSUMES))
+    assert sorted(step.step for step in found.steps) == [1, 3]

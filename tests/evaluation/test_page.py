@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-import msgspec
-
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.bootstrap import Figure
 from coherence.evaluation.comparison import Evaluation, evaluate
@@ -73,36 +71,6 @@ def test_the_page_is_well_formed_and_says_what_was_found() -> None:
         assert words in text
 
 
-def test_render_evaluation_names_break_where_their_parts_end() -> None:
-    page = render_evaluation(found("unsupported_assumption", "agentdojo"))
-    assert "unsupported_<wbr>assumption" in page
-    assert "agentdojo/<wbr>1<" in page
-
-
-def test_render_evaluation_marks_at_the_ends_are_whole() -> None:
-    """`mine` has an AUROC of 1; the mark is 6 of 1,000 wide. Turned round it has 0."""
-    whole = found()
-    row = whole.sections[0].rows[0]
-    low = msgspec.structs.replace(row, figures={key: Figure(0.0, 0.0, 0.0) for key in row.figures})
-    section = msgspec.structs.replace(whole.sections[0], rows=[row, low])
-    page = render_evaluation(msgspec.structs.replace(whole, sections=[section]))
-    assert 'class="value" x="994"' in page and 'class="value" x="0"' in page
-    assert 'x="997"' not in page and 'x="-3"' not in page
-
-
-def test_a_column_without_any_figure_is_named_below_and_not_shown() -> None:
-    whole = found()
-    section = whole.sections[0]
-    rows = [
-        msgspec.structs.replace(row, figures=row.figures | {"first_half": Figure(None, None, None)})
-        for row in section.rows
-    ]
-    page = render_evaluation(msgspec.structs.replace(whole, sections=[msgspec.structs.replace(section, rows=rows)]))
-    assert "No system's labels or scores allow: first half." in page
-    assert '<th scope="col">first half</th>' not in page
-    assert '<th scope="col">first half</th>' in render_evaluation(whole)
-
-
 def test_render_evaluation_hostile_names_are_text() -> None:
     text = checked(render_evaluation(found(EVIL, EVIL), title=EVIL)).text
     assert '<script>alert("1")</script>' in text
@@ -122,33 +90,3 @@ def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None
     assert few.sections[0].rows[0].folds is None
     assert "too few tasks for an interval" in checked(render_evaluation(few)).text
     assert "too few tasks for an interval" not in checked(render_evaluation(enough)).text
-
-
-def test_page_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
-    def noted(groups: int) -> str:
-        runs = [run(f"r{at}", "uaa", group=f"t{at % groups}", error_step=1) for at in range(20)]
-        return evaluate(runs, [of_steps("mine", {one.id: [None, 1.0, 0.0] for one in runs})]).sections[0].note
-
-    assert (noted(4), noted(5)) == ("too few tasks for an interval, and for folds", "")
-
-
-def test_page_there_is_a_range_only_over_all_five_folds() -> None:
-    """The five bad tasks lie in fewer than five folds, or the good ones do; with 60 of each every fold has both."""
-
-    def folds(count: int) -> tuple[float, float] | None:
-        runs = [run(f"{kind}{at}", success=kind == "g") for kind in "bg" for at in range(count)]
-        mine = of_steps("mine", {one.id: [None, 0.5, float(one.id[0] == "b")] for one in runs})
-        return evaluate(runs, [mine], draws=10).sections[0].rows[0].folds
-
-    assert (folds(5), folds(60)) == (None, (1.0, 1.0))
-
-
-def test_render_evaluation_one_is_said_in_the_singular() -> None:
-    runs = [run("b", success=False), run("g", success=True), run("x", hijacked=True)]
-    text = checked(
-        render_evaluation(
-            evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, 0.5] for one in runs})], target="failure")
-        )
-    ).text
-    assert "1 failed run and 1 run that succeeded, of 2 tasks" in text
-    assert "; 1 run has no label that is asked about" in text

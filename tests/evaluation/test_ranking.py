@@ -73,14 +73,6 @@ def test_equal_length_many_pairs_are_counted_in_pieces(rows: list[Row], size: in
         assert equal_length(scores, bad, lengths) == pytest.approx(whole, nan_ok=True)
 
 
-@given(ROWS)
-def test_equal_length_only_the_order_of_the_scores_counts(rows: list[Row]) -> None:
-    scores, bad, lengths, _, _ = columns(rows)
-    ranks = np.searchsorted(np.unique(scores), scores).astype(float) ** 3
-    assert auroc(ranks, bad) == pytest.approx(auroc(scores, bad), nan_ok=True)
-    assert equal_length(ranks, bad, lengths) == pytest.approx(equal_length(scores, bad, lengths), nan_ok=True)
-
-
 @given(ROWS, st.sampled_from([0.1, 0.5, 0.8, 1.0]))
 def test_catching_a_threshold_catches_enough_and_the_next_one_would_not(rows: list[Row], recall: float) -> None:
     scores, bad, _, _, weights = columns(rows)
@@ -95,13 +87,6 @@ def test_catching_a_threshold_catches_enough_and_the_next_one_would_not(rows: li
     good = weights[~bad].sum()
     expected = weights[~bad & (scores >= threshold)].sum() / good if good else float("nan")
     assert share == pytest.approx(expected, nan_ok=True)
-
-
-def test_auroc_rows_of_weights_are_judged_each_by_itself() -> None:
-    scores, bad = np.array([2.0, 1.0, 1.5]), np.array([True, True, False])
-    # All: (2 > 1.5, 1 < 1.5) = 1/2. First twice, second never: 1. Without the good one: not defined.
-    found = auroc(scores, bad, np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
-    assert found[:2].tolist() == [0.5, 1.0] and np.isnan(found[2])
 
 
 def test_top_share_scores_that_are_all_equal_say_nothing() -> None:

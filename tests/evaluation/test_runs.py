@@ -85,6 +85,7 @@ def test_how_a_run_stood_to_an_attack() -> None:
     assert run("a", success=True).attack is None
 
 
+@pytest.mark.slow
 def test_the_recorded_runs_are_read() -> None:
     runs = read_labelled(sorted(DATA.glob("*.gz")))
     assert len(runs) == 849 + 907 + 231 + 140 + 15 + 538 + 200

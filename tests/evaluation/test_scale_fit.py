@@ -10,43 +10,20 @@ import pytest
 from coherence.core.scale import Curve
 from coherence.evaluation.ranking import Floats
 from coherence.evaluation.scale_fit import (
-    FEWEST,
-    RAREST,
     RIDGE,
-    STATED,
-    STEEP,
     Start,
     Steps,
     descend,
     fit_scale,
     hinges_of,
     reliability,
-    surprise,
 )
 from coherence.sensor.light import PRIOR
 
+STATED = 1e3
+"""Strength with which a curve is held that is not to be moved."""
+
 STRAIGHT = Curve((0.0, 1.0), (0.0, 1.0))
-
-
-def test_surprise_a_value_adds_by_how_few_good_steps_reach_it() -> None:
-    values = np.array([0.0] * 90 + [0.5] * 9 + [1.0])
-    found = surprise(values, np.ones(100, bool), np.ones(100))
-    assert found.points.tolist() == [0.0, 0.5, 1.0]
-    # all reach 0, a tenth 0.5, a hundredth 1
-    assert found.slopes.tolist() == pytest.approx([STEEP * math.log(10), STEEP * math.log(10)])
-
-
-def test_surprise_what_no_good_step_has_shown_is_as_rare_as_is_believed() -> None:
-    found = surprise(np.zeros(200), np.ones(200, bool), np.ones(200))
-    assert found.points.tolist() == [0.0, 0.25]
-    assert found.slopes.tolist() == pytest.approx([-STEEP * math.log(RAREST)])
-
-
-def test_surprise_steps_off_course_and_unknown_values_say_nothing_of_the_usual() -> None:
-    values = np.array([0.0] * 60 + [0.4] * 40 + [9.0] * 50 + [np.nan] * 50)
-    good = np.array([True] * 100 + [False] * 50 + [True] * 50)
-    assert surprise(values, good, np.ones(200)).points.tolist() == [0.0, 0.4]
-    assert not len(surprise(values[: FEWEST - 1], good[: FEWEST - 1], np.ones(FEWEST - 1)).points)
 
 
 def steps(seed: int = 1) -> Steps:
@@ -102,13 +79,6 @@ def test_descend_no_step_to_any_side_is_better() -> None:
             assert loss(hinges, data, other, base, hold, start) >= least - 1e-9
     for side in (-0.05, 0.05):
         assert loss(hinges, data, slopes, base + side, hold, start) > least
-
-
-def test_descend_the_stronger_the_ridge_the_nearer_to_the_start() -> None:
-    data = steps()
-    hinges = hinges_of(data.values, starts())
-    far, near = (descend(hinges, data.off, data.weight, np.ones(3), np.full(3, held))[0] for held in (3e-3, 0.3))
-    assert abs(near - 1.0).max() < abs(far - 1.0).max()
 
 
 def test_reliability_bins_are_weighted_to_the_prior() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.core.errors import TranscriptError
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.scores import read_scores, scores_lines
 from evaluation.builders import run, system
@@ -23,14 +22,6 @@ def write(folder: Path, *lines: Any) -> Path:
     path = folder / "other.jsonl"
     path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
     return path
-
-
-def test_scores_are_read_with_name_and_what_they_were_fitted_on(tmp_path: Path) -> None:
-    found, warnings = read_scores(write(tmp_path, {"system": "theirs", "fitted_on": "train"}, B, A), RUNS)
-    assert (found.name, found.fitted_on, found.reference) == ("theirs", "train", False)
-    assert found.run_scores == {"a": 0.5, "b": None}
-    assert found.step_scores == {"a": [None, 0.5], "b": None}
-    assert len(warnings) == 1  # no run is of a split
 
 
 @pytest.mark.parametrize(
@@ -112,23 +103,12 @@ def test_read_scores_what_is_taken_as_held_out_is_said(tmp_path: Path, header: A
     assert bool(warnings) == bool(said)
 
 
-def test_read_scores_runs_without_a_split_are_said_to_be_of_none(tmp_path: Path) -> None:
-    runs = [msgspec.structs.replace(run, split=None) for run in RUNS]
-    [warning] = read_scores(write(tmp_path, {"fitted_on": "dev"}, A, B), runs)[1]
-    assert "these runs are of no split" in warning
-
-
 @pytest.mark.parametrize(
     "header", [{"system": ""}, {"system": 1}, {"system": "x", "fitted_on": 1}, {"fitted_on": [[]]}]
 )
 def test_read_scores_a_first_line_that_says_nothing_usable_is_named(tmp_path: Path, header: Any) -> None:
     with pytest.raises(EvaluationError, match=r"other\.jsonl:1: "):
         read_scores(write(tmp_path, header, A, B), RUNS)
-
-
-def test_read_scores_a_file_that_is_not_json_lines_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match=r"other\.jsonl:2: not JSON"):
-        read_scores(write(tmp_path, A, "{"), RUNS)
 
 
 def test_scores_lines_what_is_written_is_read_back(tmp_path: Path) -> None:

@@ -37,21 +37,14 @@ def after(*events: Event) -> AgentState:
     return state
 
 
-def test_goal_hijack_it_is_unknown_until_something_is_called_and_again_once_the_user_has_spoken() -> None:
+def test_goal_hijack_is_unknown_until_something_is_called_and_again_once_the_user_has_spoken() -> None:
     said: list[Event] = [Message("user", "Thanks."), Ticked("step"), Ticked("step")]
-    assert GoalHijack(after(*RUN[1:])).compute() is None  # without a goal no call is told from another
-    assert GoalHijack(after(*RUN[:1])).compute() is None
-    assert GoalHijack(after(*RUN[:1])).explain() is None
-    assert GoalHijack(after(*RUN[:2])).compute() is not None
-    assert GoalHijack(after(*RUN)).compute() is not None
-    assert GoalHijack(after(*RUN, *said)).compute() is None
-
-
-def test_goal_hijack_a_call_that_follows_foreign_text_is_worse_than_one_that_follows_the_user() -> None:
-    asked, foreign = GoalHijack(after(*RUN[:2])).compute(), GoalHijack(after(*RUN)).compute()
-    assert asked is not None
-    assert foreign is not None
-    assert asked < ALARM_5 < foreign
+    for events in (RUN[1:], RUN[:1], [*RUN, *said]):  # without a goal no call is told from another
+        metric = GoalHijack(after(*events))
+        assert (metric.compute(), metric.explain()) == (None, None)
+    asked, foreign = GoalHijack(after(*RUN[:2])), GoalHijack(after(*RUN))
+    assert (asked.compute() or 0.0) < ALARM_5 < (foreign.compute() or 0.0)
+    assert str(asked.explain()).startswith("read_file(…) of event 2 follows nothing that a result says (provenance 0.")
 
 
 def test_goal_hijack_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() -> None:
@@ -65,13 +58,6 @@ def test_goal_hijack_the_evidence_names_the_sentence_where_it_came_from_and_both
         "in the result of event 3 (read_file): send_email(…) of event 5 is nearer to it than to what the user asked "
         f"(provenance {score.provenance:.2f}); distance from what the user asked {score.distance:.2f}"
     )
-
-
-def test_goal_hijack_without_a_sentence_it_says_so() -> None:
-    evidence = GoalHijack(after(*RUN[:2])).explain()
-    assert evidence is not None
-    assert (evidence.items, evidence.texts) == ((), ())
-    assert str(evidence).startswith("read_file(…) of event 2 follows nothing that a result says (provenance 0.")
 
 
 def test_explain_in_a_monitor_it_counts_in_the_index() -> None:

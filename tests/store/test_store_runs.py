@@ -18,8 +18,6 @@ from coherence.store.runs import (
     labelled_runs,
     life_of,
     newest_run,
-    read_learned,
-    replace_runs,
     run_agents,
     session_label,
     write_label,
@@ -115,16 +113,6 @@ def test_labelled_runs_the_newest_are_kept_and_unlabelled_ones_push_none_out(
     write(store, *(RunRow(number, (("m", "1", 0.1),)) for number in range(9, 20)))
     assert len(labelled_runs(store, "a")) == 5
     assert count_runs(store, "a") == RunCounts(5, 0, 5), "of those without a label the newest five"
-
-
-def test_read_learned_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
-    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
-    with store.transaction() as transaction:
-        replace_runs(transaction, "a", 2, b"learned")
-    assert read_learned(store, "a") == (2, b"learned") and read_learned(store, "b") is None
-    assert [run.known for run in labelled_runs(store, "a")] == [3, 4]
-    write(store, RunRow(5, (("m", "1", 0.1),), True))
-    assert [run.known for run in labelled_runs(store, "a")] == [3, 4, 5], "places go on"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
