@@ -18,8 +18,7 @@ from coherence.cli.outputs import check_outputs
 from coherence.cli.target import opened, split_target
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
-from coherence.lessons.entries import RefusedEntry
-from coherence.lessons.exchange import export_lessons
+from coherence.lessons.exchange import RefusedEntry, export_lessons
 from coherence.lessons.store import LessonStore
 from coherence.report.files import write_atomically
 from coherence.store.store import Store

@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from coherence.cli.columns import cut, print_columns, width
 from coherence.core.readings import one_line
@@ -36,19 +33,11 @@ def plain(lesson: Lesson) -> dict[str, Any]:
 
 def print_lessons(lessons: Sequence[Lesson]) -> None:
     """Print a lesson a line, no longer than a terminal is wide."""
-    table = Table(box=None, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("id", "seen", "times", "helped"):
-        table.add_column(name, no_wrap=True)
-    for name in ("tool", "pattern", "fix"):
-        table.add_column(name)
+    rows = [("id", "seen", "times", "helped", "tool", "pattern", "fix")]
     for each in lessons:
-        numbers = (str(each.id), _day(each.seen), str(each.count), _record(each))
         texts = (cut(each.tool, NAME) or "-", cut(each.pattern, NAME) or "-", cut(each.fix_text, FIX))
-        table.add_row(*numbers, *(Text(text, no_wrap=True, overflow="ellipsis") for text in texts))
-    console = Console(width=width(), highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+        rows.append((str(each.id), _day(each.seen), str(each.count), _record(each), *texts))
+    print_columns(rows, texts=3)
 
 
 def print_found(lessons: Sequence[Lesson]) -> None:

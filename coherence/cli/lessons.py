@@ -76,8 +76,7 @@ def add(
     a line, with pattern, error_text, fix_text and tool.
     """
     from coherence.cli import lesson_files as files
-    from coherence.lessons.entries import RefusedEntry, read_entries
-    from coherence.lessons.exchange import MAX_REFUSALS
+    from coherence.lessons.exchange import MAX_REFUSALS, RefusedEntry, read_entries
     from coherence.lessons.intake import make_new
 
     if error is not None and error_file is not None:

@@ -10,18 +10,22 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import msgspec
+
+from coherence.baseline.appraiser import mode_of
 from coherence.core.config import Budget, MonitorConfig, disabled
+from coherence.core.decisions import DecisionKind, Mode, worst_kind
 from coherence.core.events import FleetContext, Received, Spent
 from coherence.core.protocols import Embedder
+from coherence.core.readings import Band
 from coherence.core.validation import check_flag, check_number
-from coherence.fleet.status import AgentStatus, status_of
-from coherence.fleet.trust import Effective, TrustGraph, TrustState
-from coherence.fleet.trust_graph import read_name
+from coherence.fleet.trust import Effective, TrustGraph, TrustState, read_name
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.monitor import Durability, Monitor
 from coherence.monitor.worker import FORK_WAIT_S, LOG, RETRY_S
 from coherence.policy.budgets import together
+from coherence.policy.regulator import received_finding
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
 
@@ -30,6 +34,29 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
 
 MAX_HOPS = 16
 """Agents of a path that are recorded and told: of a longer one as many of both ends."""
+
+
+class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent of a fleet, at its newest measurement."""
+
+    agent: str
+    parent: str | None
+    decision: DecisionKind
+    """Of the newest measurement, or what comes from other agents now, if that is more severe."""
+    cause: str
+    """The reason, if there is anything to say."""
+    coherence_index: float | None
+    """``None`` if nothing was measured."""
+    band: Band | None
+    pressure: float
+    """The effective one: its own, or what comes from other agents, if that is more."""
+    mode: Mode
+    """Of this pressure."""
+    calls: int
+    errors: int
+    spent: Spent
+    scale: str = ""
+    """Version of the scale that made the index; empty for a classic one, or if nothing was measured."""
 
 
 class Fleet:
@@ -195,9 +222,6 @@ class Fleet:
         source, target = read_name("source", source), read_name("target", target)
         check_number("trust_weight", trust_weight, least=0.0, most=1.0)
         with self._lock:
-            for field, name in (("source", source), ("target", target)):
-                if name not in self._agents:
-                    raise ValueError(f"{field} {name!r} is not an agent of this fleet: make it with agent() first")
             if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
                 self.trust.add_edge(source, target, trust_weight, fixed=fixed)
             self._kept_edges.discard((source, target))
@@ -230,7 +254,7 @@ class Fleet:
             agents = [
                 (self._agents[name], self._parents[name], reached[name]) for name in reached if name in self._agents
             ]
-        return [status_of(monitor, parent, effective) for monitor, parent, effective in agents]
+        return [_status_of(monitor, parent, effective) for monitor, parent, effective in agents]
 
     def explain(self) -> str:
         """Say in words how each agent's newest index came about, and by which scale; without measuring."""
@@ -264,6 +288,34 @@ class Fleet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _status_of(monitor: Monitor, parent: str | None, reached: Effective) -> AgentStatus:
+    """Return how an agent stands, without measuring: its own pressure, and the one that reaches it."""
+    result, counters = monitor.result, monitor.counters
+    reading = result.reading if result is not None else None
+    known = reading is not None and reading.coherence_index is not None
+    decision: DecisionKind = result.decision.kind if result is not None else "continue"
+    cause = result.decision.message if result is not None else ""
+    received = Received(reached.value, reached.path) if len(reached.path) > 1 else None
+    config = monitor._worker.pipeline.config.pressure  # with what was learned
+    finding = received_finding(received, config)
+    if finding is not None and worst_kind([decision, finding.acts]) != decision:
+        decision, cause = finding.acts, finding.why
+    return AgentStatus(
+        agent=monitor.agent,
+        parent=parent,
+        decision=decision,
+        cause=cause,
+        coherence_index=reading.coherence_index if reading is not None and known else None,
+        band=reading.band if reading is not None and known else None,
+        pressure=reached.value,
+        mode=mode_of(reached.value, config),
+        calls=counters.calls or 0,
+        errors=counters.errors or 0,
+        spent=monitor.spent,
+        scale=reading.scale if reading is not None and known else "",
+    )
 
 
 class _Keeper:
@@ -356,15 +408,11 @@ class _Neighbours:
             for other, monitor in list(fleet._agents.items()):
                 if other != self._name:
                     spent = together(spent, monitor.spent if fold else monitor.known_spent)
-        try:
-            upstream = fleet.trust.upstream(self._name)
-        except ValueError:  # this agent was removed from the fleet
-            return FleetContext(spent)
-        own = self._pressures(upstream.names, fold=fold)
-        if not own:
-            return FleetContext(spent)
-        reached = upstream.receive(own)
-        return FleetContext(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
+        with suppress(ValueError, KeyError):  # an agent was removed at this moment
+            own = self._pressures(fleet.trust.upstream(self._name), fold=fold)
+            if own and (reached := fleet.trust.propagate(own)[self._name]).value > 0.0:
+                return FleetContext(spent, Received(reached.value, _short(reached.path)))
+        return FleetContext(spent)
 
     def learn(self, *, success: bool) -> None:
         """Learn trust from how a task of this agent ended."""

@@ -3,25 +3,41 @@
 The effective pressure of an agent is ``max(own, weight x effective of the source)`` over its incoming edges, the least
 fixpoint of that. It is the loudest path: the largest ``own(origin) x weight x weight x ...`` of all paths that end at
 the agent. Nothing is kept from one propagation to the next, so nothing echoes after a recovery.
+
+References
+----------
+The loudest path is the shortest by ``-log``: E. W. Dijkstra, *A note on two problems in connexion with graphs*, 1959.
+Cycles of full trust are strongly connected components: S. R. Kosaraju's algorithm, published by M. Sharir in 1981.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
 from threading import RLock
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from coherence.core.validation import check_flag, check_number, shown
-from coherence.fleet.trust_graph import DAMPING, ROUNDS, UNKNOWN, Floats, Wiring, read_name
-
-__all__ = ["DAMPING", "ROUNDS", "Edge", "Effective", "Propagation", "TrustGraph", "TrustState", "Upstream"]
+from coherence.core.validation import MAX_NAME, check_flag, check_number, check_text, clean, shown
 
 LEARNING_RATE = 0.1
 """Share of the gap that one outcome closes, in (0, 1], under full pressure of the source; higher forgets sooner."""
 
 LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 """Between these weights outcomes teach: no source is ever ignored, and none believed blindly, because of them."""
+
+DAMPING = 0.9
+"""An edge of weight 1 counts as this on a cycle of such edges, so that pressure decays on its way round."""
+
+ROUNDS = 8
+"""Hops that are followed for all agents at once; mostly all there are, and cheaper than one agent after the other."""
+
+MAX_UPSTREAMS = 1_000
+"""Agents whose sources are remembered."""
+
+Floats = npt.NDArray[np.float64]
 
 
 class Edge(msgspec.Struct, frozen=True, order=True):
@@ -71,39 +87,36 @@ class TrustState(msgspec.Struct, frozen=True):
         return state
 
     def merged(self, before: TrustState, other: TrustState) -> TrustState:
-        """Return this state with what somebody else has changed since both were ``before``, without idle agents.
+        """Return what somebody else has made of ``before``, with the edges changed here since, without idle agents.
 
-        Where both have changed an edge this one counts, unless only the other's is fixed now.
+        Of an edge that both have changed this one counts, unless only the other's is fixed.
 
         Examples
         --------
         >>> before = TrustState(("a", "b", "c"), (Edge("a", "b", 0.4), Edge("b", "c", 0.4)))
         >>> ours = TrustState(("a", "b", "c"), (Edge("a", "b", 0.5), Edge("b", "c", 0.4)))
-        >>> other = TrustState(("a", "b", "c"), (Edge("a", "b", 0.1, True), Edge("b", "c", 0.3)))
-        >>> [(edge.weight, edge.fixed) for edge in ours.merged(before, other).edges]
-        [(0.1, True), (0.3, False)]
+        >>> other = TrustState(("a", "b", "c"), (Edge("a", "b", 0.1), Edge("b", "c", 0.3)))
+        >>> [edge.weight for edge in ours.merged(before, other).edges]
+        [0.5, 0.3]
         """
-        was, now, merged = before._by_ends(), self._by_ends(), other._by_ends()
-        for ends in sorted(was.keys() | now.keys()):
-            edge, there = now.get(ends), merged.get(ends)
-            held = there is not None and there.fixed and there != was.get(ends) and not (edge and edge.fixed)
-            if edge == was.get(ends) or held:
-                continue
-            merged.pop(ends, None)
-            if edge is not None:
-                merged[ends] = edge
-        return TrustState(tuple(sorted({name for ends in merged for name in ends})), tuple(sorted(merged.values())))
+        changed = _ends({*before.edges} ^ {*self.edges})
+        fixed_there = _ends(edge for edge in {*other.edges} - {*before.edges} if edge.fixed)
+        changed -= fixed_there - _ends(edge for edge in self.edges if edge.fixed)
+        kept = [edge for edge in other.edges if (edge.source, edge.target) not in changed]
+        edges = sorted([*kept, *(edge for edge in self.edges if (edge.source, edge.target) in changed)])
+        return TrustState(tuple(sorted({name for edge in edges for name in (edge.source, edge.target)})), tuple(edges))
 
-    def _by_ends(self) -> dict[tuple[str, str], Edge]:
-        return {(edge.source, edge.target): edge for edge in self.edges}
+
+def _ends(edges: Iterable[Edge]) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in edges}
 
 
 class TrustGraph:
     """Agents, and how much the pressure of one matters to another. Thread-safe.
 
     The result of :meth:`propagate` depends on agents, edges and pressures alone, not on the order in which they were
-    added. A cycle decays because its weights are below 1. Where all weights of a cycle are 1, each edge of weight 1
-    between two of its agents counts as 0.9. Names above 600 characters lose their middle; all are made fit for UTF-8.
+    added. An edge of weight 1 on a cycle of such edges counts as 0.9. Names above 600 characters lose their middle; all
+    are made fit for UTF-8.
 
     Parameters
     ----------
@@ -137,7 +150,7 @@ class TrustGraph:
         """Held while anything changes; a fork holds it, and gives the child's graph another one."""
         self._agents: set[str] = set()
         self._edges: dict[tuple[str, str], Edge] = {}
-        self._wiring: Wiring | None = None
+        self._wiring: _Wiring | None = None
         state = state if state is not None else TrustState()
         for name in state.agents:
             self.add_agent(name)
@@ -163,22 +176,17 @@ class TrustGraph:
             raise ValueError(f"there is no edge from {shown(ends[0])} to {shown(ends[1])}: add it with add_edge")
         return found
 
-    def has_sources(self, name: str) -> bool:
-        """Tell whether another agent's pressure can reach this one; none can where the agent is unknown."""
-        name = read_name("name", name)
-        with self.lock:
-            return name in self._agents and self._wired().is_reached(name)
-
     def sources(self, name: str) -> tuple[str, ...]:
         """Return the sources of the edges to an agent that outcomes may change, sorted."""
         with self.lock:
-            name = self._known("name", name)
-            return tuple(source for source in self._wired().direct(name) if not self._edges[source, name].fixed)
+            wiring = self._wired()
+            edges = [wiring.edges[number] for number in wiring.incoming[wiring.index[self._known("name", name)]]]
+        return tuple(edge.source for edge in edges if not edge.fixed)
 
-    def upstream(self, name: str) -> Upstream:
-        """Return those whose pressure can reach an agent now, to ask what does."""
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """Return all whose pressure can reach an agent, without itself, sorted."""
         with self.lock:
-            return Upstream(self._known("name", name), self._wired())
+            return self._wired().upstream(self._known("name", name))
 
     def state(self) -> TrustState:
         """Return what is needed to make this graph again."""
@@ -251,21 +259,19 @@ class TrustGraph:
         [0.444]
         """
         check_flag("success", success)
+        changed = []
         with self.lock:
-            target = self._known("target", target)
-            wiring = self._wired()
-            loud = dict(zip(wiring.names, wiring.read(pressures).tolist(), strict=True))
-            changed = {}
-            for source in wiring.direct(target):
+            target, wiring = self._known("target", target), self._wired()
+            loud = wiring.read(pressures)
+            for source in self.sources(target):
                 edge = self._edges[source, target]
                 gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MAX_LEARNED - edge.weight, 0.0)
-                weight = edge.weight + LEARNING_RATE * loud[source] * gap
-                if not edge.fixed and weight != edge.weight:
-                    changed[source, target] = msgspec.structs.replace(edge, weight=weight)
-            if changed:
-                self._edges |= changed
-                self._wiring = None
-        return tuple(changed.values())
+                weight = edge.weight + LEARNING_RATE * float(loud[wiring.index[source]]) * gap
+                if weight != edge.weight:
+                    self._edges[source, target] = msgspec.structs.replace(edge, weight=weight)
+                    changed.append(self._edges[source, target])
+                    self._wiring = None
+        return tuple(changed)
 
     def propagate(self, own: Mapping[str, float]) -> Propagation:
         """Return the effective pressure of every agent, by name, and the path it came by.
@@ -281,23 +287,22 @@ class TrustGraph:
             wiring = self._wired()
         return Propagation(wiring, wiring.read(own))
 
-    def _wired(self) -> Wiring:
+    def _wired(self) -> _Wiring:
         if self._wiring is None:
-            edges = [(edge.source, edge.target, edge.weight) for edge in self.edges()]
-            self._wiring = Wiring(self.agents, edges)
+            self._wiring = _Wiring(self.agents, self.edges())
         return self._wiring
 
     def _known(self, field: str, name: str) -> str:
         name = read_name(field, name)
         if name not in self._agents:
-            raise ValueError(UNKNOWN.format(field=field, name=shown(name)))
+            raise ValueError(_unknown(field, name))
         return name
 
 
 class Propagation(Mapping[str, Effective]):
     """Agent -> :class:`Effective`, sorted by name. Paths are put together where they are asked for."""
 
-    def __init__(self, wiring: Wiring, own: Floats) -> None:
+    def __init__(self, wiring: _Wiring, own: Floats) -> None:
         values = wiring.spread(own)
         self._wiring, self._before = wiring, wiring.trace(own, values)
         self._own, self._values = own.tolist(), values.tolist()
@@ -317,23 +322,143 @@ class Propagation(Mapping[str, Effective]):
         return len(self._wiring.names)
 
 
-class Upstream:
-    """An agent's sources, near and far, as they were when the graph was asked; later changes do not reach it.
+class _Wiring:
+    """One version of a graph as numbers; never changed.
 
-    Examples
-    --------
-    >>> state = TrustState(("coder", "planner", "scribe"), (Edge("coder", "planner", 0.4),))
-    >>> found = TrustGraph(state).upstream("planner")
-    >>> found.names, found.receive({"coder": 0.5})
-    (('coder',), Effective(own=0.0, value=0.2, path=('coder', 'planner')))
+    Parameters
+    ----------
+    names : tuple of str
+        The agents, sorted.
+    edges : tuple of Edge
+        Sorted; between these agents.
     """
 
-    def __init__(self, agent: str, wiring: Wiring) -> None:
-        self.agent = agent
-        self.names = wiring.upstream(agent)
-        """All whose pressure can reach the agent, sorted."""
-        self._wiring = wiring
+    def __init__(self, names: tuple[str, ...], edges: tuple[Edge, ...]) -> None:
+        self.names, self.edges = names, edges
+        self.index = {name: at for at, name in enumerate(names)}
+        self.incoming: list[list[int]] = [[] for _ in names]
+        """Agent -> numbers of the edges to it."""
+        self._outgoing: list[list[tuple[int, float]]] = [[] for _ in names]
+        self._upstreams: dict[str, tuple[str, ...]] = {}
+        ends = [(self.index[edge.source], self.index[edge.target]) for edge in edges]
+        ring = _rings(len(names), [pair for pair, edge in zip(ends, edges, strict=True) if edge.weight == 1.0])
+        weights = []
+        for number, (source, target) in enumerate(ends):
+            weight = edges[number].weight
+            weights.append(DAMPING if weight == 1.0 and ring[source] == ring[target] else weight)
+            self.incoming[target].append(number)
+            self._outgoing[source].append((target, weights[-1]))
+        self._sources = np.array([source for source, _ in ends], dtype=np.intp)
+        self._targets = np.array([target for _, target in ends], dtype=np.intp)
+        self._weights: Floats = np.array(weights, dtype=np.float64)
 
-    def receive(self, own: Mapping[str, float]) -> Effective:
-        """Return the agent's effective pressure, given the own ones of its sources; those left out are calm."""
-        return Propagation(self._wiring, self._wiring.read(own))[self.agent]
+    def read(self, given: Mapping[str, float]) -> Floats:
+        """Return the pressures, checked, in the order of the names."""
+        if not isinstance(given, Mapping):
+            raise TypeError(f"pressures must be a mapping of agents to numbers in [0, 1], not {shown(given)}")
+        read = [0.0] * len(self.names)
+        for name, pressure in given.items():
+            at = self.index.get(name)
+            if at is None and (at := self.index.get(read_name("agent", name))) is None:
+                raise ValueError(_unknown("agent", name))
+            if type(pressure) is not float or not 0.0 <= pressure <= 1.0:
+                pressure = check_number(f"pressure of {shown(name)}", pressure, least=0.0, most=1.0)
+            read[at] = pressure
+        return np.array(read, dtype=np.float64)
+
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """Return everybody whose pressure can reach an agent, without itself, sorted."""
+        if name not in self._upstreams:
+            seen, waiting = {name}, [name]
+            while waiting:
+                edges = [self.edges[number] for number in self.incoming[self.index[waiting.pop()]]]
+                new = {edge.source for edge in edges if edge.weight > 0.0} - seen
+                seen |= new
+                waiting += new
+            if len(self._upstreams) >= MAX_UPSTREAMS:
+                self._upstreams.clear()
+            self._upstreams[name] = tuple(sorted(seen - {name}))
+        return self._upstreams[name]
+
+    def spread(self, own: Floats) -> Floats:
+        """Return the effective pressures: a few hops for all at once, then the loudest agent first."""
+        values = own
+        for _ in range(ROUNDS):
+            before, values = values, values.copy()
+            np.maximum.at(values, self._targets, before[self._sources] * self._weights)
+            louder = np.flatnonzero(values > before)
+            if not louder.size:
+                return values
+        found: list[float] = values.tolist()
+        heap = [(-found[at], at) for at in louder.tolist()]
+        heapify(heap)
+        while heap:
+            negative, at = heappop(heap)
+            if -negative < found[at]:
+                continue  # a louder path was found since
+            for target, weight in self._outgoing[at]:
+                leak = found[at] * weight
+                if leak > found[target]:
+                    found[target] = leak
+                    heappush(heap, (-leak, target))
+        return np.array(found, dtype=np.float64)
+
+    def trace(self, own: Floats, values: Floats) -> list[int]:
+        """Return the agent before each on its path, -1 where its own pressure is the highest.
+
+        Breadth first in the order of the names finds the shortest path, and of those the first by its names.
+        """
+        sources, targets = self._sources, self._targets
+        leaks = (values[sources] * self._weights == values[targets]) & (values > own)[targets]
+        following: dict[int, list[int]] = {}
+        for source, target in zip(sources[leaks].tolist(), targets[leaks].tolist(), strict=True):
+            following.setdefault(source, []).append(target)
+        before = [-1] * len(self.names)
+        reached = [source for source in following if values[source] == own[source]]
+        while reached:
+            newly = []
+            for source in reached:
+                for target in following.get(source, ()):
+                    if before[target] < 0:
+                        before[target] = source
+                        newly.append(target)
+            reached = newly
+        return before
+
+
+def _rings(count: int, edges: list[tuple[int, int]]) -> list[int]:
+    """Return for each node the number of its strongly connected component."""
+    onward: list[list[int]] = [[] for _ in range(count)]
+    backward: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        onward[source].append(target)
+        backward[target].append(source)
+    finished: list[int] = []
+    seen, stack = [False] * count, list(range(count))
+    while stack:
+        node = stack.pop()
+        if node < 0:  # everything after it has been seen
+            finished.append(~node)
+        elif not seen[node]:
+            seen[node] = True
+            stack.append(~node)
+            stack += onward[node]
+    ring = [-1] * count
+    for start in reversed(finished):
+        stack = [start] if ring[start] < 0 else []
+        while stack:
+            node = stack.pop()
+            if ring[node] < 0:
+                ring[node] = start
+                stack += backward[node]
+    return ring
+
+
+def _unknown(field: str, name: str) -> str:
+    return f"{field} {shown(name)} is not an agent of this fleet: make it with agent() first"
+
+
+def read_name(field: str, value: object) -> str:
+    """Return an agent's name as a graph keeps it: fit for UTF-8, without its middle if it is very long."""
+    name = check_text(field, value, empty=False)
+    return clean(name, MAX_NAME) if len(name) > MAX_NAME + 100 else clean(name)  # a name cut before stays as it is

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.identifiers import ErrorNames, shared_names
+from coherence.lessons.names import ErrorNames, digest, keys_of, number, shared_names, told_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
-from coherence.lessons.row_cache import Shelf
 from coherence.lessons.search import Searching
-from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import AMONG, LessonState, json_ids
+from coherence.lessons.table import AMONG, LessonState, json_ids, read_lessons
 from coherence.store.store import Store
 
 SAME = 48
@@ -52,41 +50,44 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
 )
 
 
-def equal_hits(shelf: Shelf, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
+LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
+
+
+def equal_hits(store: Store, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
     """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
 
     Lessons of the same signature that share a name come after them.
     """
     signature, keys = number(asked.signature), keys_of(asked)
     same = _ids(
-        shelf.store,
+        store,
         "SELECT id FROM lessons WHERE signature = ? AND slots = ? AND retired = 0 "
         "ORDER BY helped - failed DESC, used DESC LIMIT ?",
         (signature, digest(keys), SAME),
     )
     if not same or (not keys and names.marked):  # what tells it from its siblings stands beside the headline
         return []
-    hits = _hits(shelf, asked, names, same)
+    hits = _hits(store, asked, names, same)
     return hits if any(not hit.lacking for hit in hits) else []
 
 
 def all_hits(
-    shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: ErrorNames, state: LessonState | None = None
+    store: Store, searching: Searching | None, asked: ErrorShape, names: ErrorNames, state: LessonState | None = None
 ) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
     if not asked.prose:
         sql = "SELECT id FROM lessons WHERE signature = ? AND retired = 0 LIMIT ?"
-        found.update(dict.fromkeys(_ids(shelf.store, sql, (signature, SIBLINGS))))
+        found.update(dict.fromkeys(_ids(store, sql, (signature, SIBLINGS))))
     if names.weights:
-        found.update(dict.fromkeys(_named(shelf.store, asked, names)))
+        found.update(dict.fromkeys(_named(store, asked, names)))
     vector = searching.embed(asked.text) if searching is not None and searching.follow(state) else None
     cosines: dict[int, float] = {}
     if searching is not None and vector is not None:
         cosines = dict(searching.nearest(vector, 2 * NEAREST if asked.prose else NEAREST))
         found.update(dict.fromkeys(cosines))
-    return _hits(shelf, asked, names, list(found), vector, cosines)
+    return _hits(store, asked, names, list(found), vector, cosines)
 
 
 def _named(store: Store, asked: ErrorShape, names: ErrorNames) -> list[int]:
@@ -113,7 +114,7 @@ def _named(store: Store, asked: ErrorShape, names: ErrorNames) -> list[int]:
 
 
 def _hits(
-    shelf: Shelf,
+    store: Store,
     asked: ErrorShape,
     names: ErrorNames,
     ids: Sequence[int],
@@ -122,34 +123,28 @@ def _hits(
 ) -> list[Hit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
-    listed = shelf.listed(ids)
+    found = {row[0]: row for row in store.fetch(LISTED, (json_ids(ids),))}
+    listed = [found[id] for id in ids if id in found]
     signature = None if asked.prose else number(asked.signature)
+    equal = {id: theirs == signature for id, theirs, _, _ in listed}
     shared = shared_names(
         names,
-        [each.told for each in listed.values()],
-        [each.kind for each in listed.values()],
-        [each.signature == signature for each in listed.values()],
+        [told_names(kept) for _, _, kept, _ in listed],
+        [pattern.casefold() or theirs for _, theirs, _, pattern in listed],
+        list(equal.values()),
     )
     ranked = [
-        (-(cosines.get(id, UNKNOWN) + 0.5 * both[0] + 0.3 * (each[0] == signature)), id, both)
-        for (id, each), both in zip(listed.items(), shared, strict=True)
+        (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * equal[id]), id, both)
+        for id, both in zip(equal, shared, strict=True)
     ]
     ranked.sort()
     chosen = {id: both for _, id, both in ranked[:MAX_COMPARED]}
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
-        cosines.update(_cosines(shelf.store, vector, others) if others else {})
-    known = shelf.known(list(chosen))
+        cosines.update(_cosines(store, vector, others) if others else {})
+    known = read_lessons(store, list(chosen))
     return [
-        Hit(
-            known[id],
-            equal=listed[id].signature == signature,
-            named=both.named,
-            slotted=both.slotted,
-            met=both.met,
-            lacking=both.lacking,
-            cosine=cosines.get(id),
-        )
+        Hit(known[id], equal=equal[id], cosine=cosines.get(id), **both._asdict())
         for id, both in chosen.items()
         if id in known
     ]

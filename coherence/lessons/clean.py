@@ -27,9 +27,9 @@ class ErrorLine(NamedTuple):
 
     text: str
     error: bool
-    """Whether a prefix said that this is an error."""
+    """True if a prefix said that this is an error."""
     warning: bool
-    """Whether a prefix said that this is less than an error."""
+    """True if a prefix said that this is less than an error."""
     place: str
     """The source file that a prefix named, without line and column; empty if there was none."""
 

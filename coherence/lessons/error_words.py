@@ -117,7 +117,7 @@ ERRNO_TEXTS = _phrases(
     "bad interpreter; cannot execute; exec format error; text file busy; read-only file system; "
     "directory not empty; file name too long; device or resource busy; no such device"
 )
-"""What systems say about files, in lower case: a name in such a line is a path."""
+"""Messages of systems about files, in lower case: a name in such a line is a path."""
 
 WRAPPERS = _phrases(
     "error collecting; exit code; exit status; exited with; non-zero; nonzero; process finished; a complete log; "

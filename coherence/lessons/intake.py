@@ -9,7 +9,7 @@ from coherence.core.protocols import Embedder
 from coherence.core.redact import redact
 from coherence.core.validation import check_count, check_number, check_text, clean, shown
 from coherence.lessons.clean import HEAD, MAX_LESSON, TAIL
-from coherence.lessons.identifiers import anchor_of, kept_names
+from coherence.lessons.names import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
 from coherence.lessons.table import New
@@ -38,9 +38,12 @@ def make_new(
     shape = normalise(error)
     if not shape.text.strip():
         raise ValueError(f"error_text must say something, not {shown(error_text)}")
+    if len(error) > MAX_LESSON:
+        error = shortened(error, shape)
+        shape = normalise(error)  # as it is derived again from what is kept
     return New(
         pattern=short(redact(clean(check_text("pattern", pattern), HEAD)), MAX_NAME),
-        error_text=shortened(error, shape),
+        error_text=error,
         fix_text=short(fix, MAX_FIX),
         tool=short(redact(clean(check_text("tool", tool), HEAD)), MAX_NAME),
         shape=shape,
@@ -51,9 +54,7 @@ def make_new(
 
 
 def shortened(error: str, shape: ErrorShape) -> str:
-    """Return an error of limited length: of a longer one both ends, and the lines that say what went wrong."""
-    if len(error) <= MAX_LESSON:
-        return error
+    """Return both ends of a long error, and the lines that say what went wrong."""
     anchor = anchor_of(shape)
     lines = error.splitlines()
     at = next((at for at, line in enumerate(lines) if anchor and anchor in line), None)

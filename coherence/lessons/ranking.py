@@ -20,11 +20,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from coherence.lessons.identifiers import LITTLE, still_lacking
-from coherence.lessons.normal import ErrorShape
+from coherence.lessons.names import LITTLE, keys_of, refill, still_lacking
+from coherence.lessons.normal import ErrorShape, alike
 from coherence.lessons.records import Hit, Known, Lesson, Match
-from coherence.lessons.slots import keys_of, refill
-from coherence.lessons.stems import alike
 
 Features: TypeAlias = tuple[float, ...]
 

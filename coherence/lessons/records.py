@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from coherence.lessons.names import keys_of
 from coherence.lessons.normal import FORM, ErrorShape
-from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
 """The way in which a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with

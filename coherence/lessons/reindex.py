@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from coherence.lessons import normal, table
-from coherence.lessons.identifiers import kept_names
+from coherence.lessons.names import kept_names
 from coherence.lessons.records import Known
 from coherence.lessons.table import New
 from coherence.store.store import Store
@@ -76,17 +74,13 @@ def _renew(transaction: Transaction, lesson: Known, new: New) -> None:
 
 def _merge(transaction: Transaction, kept: int, gone: int) -> None:
     """Make one lesson of two: with the counts, origins and outcomes of both."""
-    transaction.execute("UPDATE OR IGNORE lesson_origins SET lesson_id = ? WHERE lesson_id = ?", (kept, gone))
-    transaction.execute("UPDATE lesson_outcomes SET lesson_id = ? WHERE lesson_id = ?", (kept, gone))
-    numbers: Sequence[tuple[object, ...]] = transaction.execute(
-        "SELECT count, helped, failed, retired, created, seen, used FROM lessons WHERE id = ?", (gone,)
+    for name in ("lesson_origins", "lesson_outcomes"):
+        transaction.execute(f"UPDATE OR IGNORE {name} SET lesson_id = ? WHERE lesson_id = ?", (kept, gone))  # noqa: S608
+    transaction.execute(
+        "UPDATE lessons SET count = lessons.count + other.count, helped = lessons.helped + other.helped, "
+        "failed = lessons.failed + other.failed, retired = lessons.retired AND other.retired, "
+        "created = min(lessons.created, other.created), seen = max(lessons.seen, other.seen), "
+        "used = max(lessons.used, other.used) FROM lessons AS other WHERE lessons.id = ? AND other.id = ?",
+        (kept, gone),
     )
     transaction.execute("DELETE FROM lessons WHERE id = ?", (gone,))
-    table.forget_removals(transaction)
-    transaction.execute(
-        "UPDATE lessons SET count = count + ?, helped = helped + ?, failed = failed + ?, retired = retired AND ?, "
-        "created = min(created, ?), seen = max(seen, ?), used = max(used, ?) WHERE id = ?",
-        (*numbers[0], kept),
-    )
-    transaction.execute(table.FORGET.format("lesson_origins"), {"id": kept, "most": table.MAX_ORIGINS})
-    transaction.execute(table.FORGET.format("lesson_outcomes"), {"id": kept, "most": table.MAX_OUTCOMES})

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from threading import RLock
 from weakref import WeakSet
 
-import msgspec
 import numpy as np
 
-from coherence.core.errors import CoherenceError
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index.base import HalfRows, Ids, IndexStats, Mark, VectorIndex
-from coherence.lessons.index.coded import CodedIndex
-from coherence.lessons.index.exact import ExactIndex
+from coherence.lessons.index import LessonIndex
+from coherence.lessons.qdrant import QdrantIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
@@ -29,11 +25,12 @@ LOG = logging.getLogger("coherence")
 PAGE = 2_000
 """Vectors read at once."""
 
-MAX_EXACT = 5_000
-"""Up to so many lessons the index is exact, and read from the tables in milliseconds; for more there is a file."""
+SAVE_EVERY = 5_000
+"""New vectors after which the index is saved: so many are read and searched in milliseconds. Of more than 500,000
+lessons it takes a hundredth, as the whole file is written."""
 
-SAVE_EVERY = 2_000
-"""New vectors after which the index is saved; of a large one it takes a twentieth, as the whole file is written."""
+MAX_REMOVED = 100
+"""Removed lessons in the index, besides a tenth of all, from which on it is made anew."""
 
 EMBEDDED_FIX = 200
 """Characters of a fix that are embedded with its error."""
@@ -58,13 +55,13 @@ class Searching:
         The tables.
     cache : EmbeddingCache
         The embedder; it must have a fingerprint.
-    own : VectorIndex, optional
-        An index that is kept elsewhere; default: one in this process, and in a file beside the database.
+    own : QdrantIndex, optional
+        An index on a server; default: one in this process, and in a file beside the database.
     timeout_s : float
         Seconds that embedding one text may take.
     """
 
-    def __init__(self, store: Store, cache: EmbeddingCache, own: VectorIndex | None, timeout_s: float) -> None:
+    def __init__(self, store: Store, cache: EmbeddingCache, own: QdrantIndex | None, timeout_s: float) -> None:
         self.store = store
         self.cache = cache
         self.timeout_s = timeout_s
@@ -76,12 +73,10 @@ class Searching:
     def _begin(self) -> None:
         """Begin, or begin anew in the child of a fork, where a lock may be held by a thread that is not there."""
         self.lock = RLock()
-        self.index = self._empty(0)
+        self.index: LessonIndex | QdrantIndex | None = None
+        """``None`` = it has not been looked for on the disk or the server."""
         self._breaker = Breaker()
-        self._mark: Mark | None = None
-        """The part of the tables that the index holds; ``None`` = it has not been looked for on the disk."""
-        self._saved = 0
-        """Number of the newest vector in the file."""
+        self._save_at = SAVE_EVERY
         self._warned = False
         """True once it was logged that the vectors are of another model now."""
 
@@ -161,102 +156,89 @@ class Searching:
         return self._is_ours(kept, length)
 
     def nearest(self, vector: Half, k: int) -> list[tuple[int, float]]:
-        """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first."""
+        """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first.
+
+        Lessons that were removed since the index was saved may be among them.
+        """
         with self.lock:
-            ids, cosines = self.index.search(vector, k)
-        return list(zip(ids.tolist(), cosines.tolist(), strict=True))
+            return [] if self.index is None else self.index.search(vector, k)
 
     def follow(self, state: LessonState | None = None) -> int:
-        """Take in what any process has added to and removed from the tables; return how many lessons there are.
+        """Take in what any process has added to the tables; return how many lessons there are.
 
         0 if their vectors are of another model now: then nothing can be found by meaning. With the ``state`` of a
-        moment ago, what was added or removed since may be left out.
+        moment ago, what was added since may be left out.
         """
-        if state is not None and self._mark == self._mark_of(state):
+        index = self.index
+        if state is not None and index is not None and self._fits(index, state) and index.newest == state.newest:
             return state.count
         with self.lock:
-            state = read_state(self.store)
+            index, state = self.index, read_state(self.store)
             if not self.serves(state):
-                self._mark = None
+                self.index = None
                 return 0
-            mark = self._mark
-            if mark is None or not self._fits(mark, state):
-                mark = self._load(state)
-            newest, before = mark.lesson, mark
-            if newest < state.newest:
-                newest = self._add(newest)
-            if mark.removal < state.removal:
-                sql = "SELECT lesson_id FROM lesson_removals WHERE number > ? AND number <= ?"
-                self.index.remove([id for (id,) in self.store.fetch(sql, (mark.removal, state.removal))])
-            self._mark = Mark(mark.fingerprint, mark.dimensions, max(newest, state.newest), state.removal)
-            if self._mark != before:
-                self._save(self._mark, state.count)
+            if index is None or not self._fits(index, state):
+                index = self._load(self._owner(state))
+                state = read_state(self.store)  # no file or server holds what the tables did not hold before
+                if not self._fits(index, state):
+                    index = self._empty(self._owner(state))
+            self.index = index
+            self._add_new(index)
+            index.newest = max(index.newest, state.newest)  # the newest ones may have been removed
+            if isinstance(index, LessonIndex) and index.fresh >= max(self._save_at, state.count // 100):
+                self._save(index)
             return state.count
 
-    def _mark_of(self, state: LessonState) -> Mark:
-        """Return the mark of an index that has taken in all."""
-        return Mark(f"{self.fingerprint} {state.token}", self.dimensions, state.newest, state.removal)
+    def _owner(self, state: LessonState) -> str:
+        return f"{self.fingerprint} {state.token}"
 
-    def _fits(self, mark: Mark, state: LessonState) -> bool:
-        """Tell whether the index, which has this mark, can go on from where it is."""
-        outgrown = self._own is None and isinstance(self.index, ExactIndex) and state.count > MAX_EXACT
-        known = mark.lesson <= state.newest and state.forgotten <= mark.removal <= state.removal
-        return known and not outgrown and mark.fingerprint == self._mark_of(state).fingerprint
+    def _load(self, owner: str) -> LessonIndex | QdrantIndex:
+        own = self._own
+        return LessonIndex.load(self.path, owner, self.dimensions) if own is None else own.load(owner)
 
-    def _load(self, state: LessonState) -> Mark:
-        """Begin with the index that was saved, else with an empty one; return how far it is."""
-        self.index = self._empty(state.count)
-        nothing = msgspec.structs.replace(self._mark_of(state), lesson=0)
-        mark = self.index.load(self.path, nothing.fingerprint) or nothing
-        if not self._fits(mark, state):
-            mark, self.index = nothing, self._empty(state.count)
-        self._saved = mark.lesson
-        return mark
+    def _empty(self, owner: str) -> LessonIndex | QdrantIndex:
+        return LessonIndex(owner, self.dimensions) if self._own is None else self._own.clear(owner)
 
-    def _empty(self, count: int) -> VectorIndex:
-        if self._own is not None:
-            return self._own
-        return CodedIndex(self.dimensions) if count > MAX_EXACT else ExactIndex(self.dimensions)
-
-    def _add(self, number: int) -> int:
-        """Add all vectors behind the one of this number; return the number of the newest."""
-        damaged = 0
-        while rows := self._page(number):
-            number = rows[-1][0]
-            ids, vectors, bad = _whole([row[1:] for row in rows], self.dimensions)
-            damaged += len(bad)
-            self.index.add(ids, vectors)
-            if len(rows) < PAGE:
-                break
-        if damaged:
-            LOG.warning("coherence: %s: %d vectors of lessons are damaged; rebuild them", self.store.path, damaged)
-        return number
-
-    def _page(self, number: int) -> list[tuple[int, int, bytes]]:
-        return self.store.fetch(
-            "SELECT number, lesson_id, vector FROM lesson_vectors WHERE number > ? ORDER BY number LIMIT ?",
-            (number, PAGE),
+    def _fits(self, index: LessonIndex | QdrantIndex, state: LessonState) -> bool:
+        """Tell whether an index is of these tables, is not ahead of them, and holds few lessons that were removed."""
+        removed = len(index) - state.count
+        return (
+            index.owner == self._owner(state)
+            and index.newest <= state.newest
+            and removed <= max(MAX_REMOVED, state.count // 10)
         )
 
-    def _save(self, mark: Mark, count: int) -> None:
-        """Save the index if much is new; of an index kept elsewhere it is only the mark that is saved."""
-        if self._own is None and mark.lesson - self._saved < max(SAVE_EVERY, count // 20):
-            return
-        self._saved = mark.lesson
+    def _add_new(self, index: LessonIndex | QdrantIndex) -> None:
+        """Add all vectors behind the newest one of the index."""
+        while True:
+            rows = self.store.fetch(
+                "SELECT number, lesson_id, vector FROM lesson_vectors WHERE number > ? AND length(vector) = ? "
+                "ORDER BY number LIMIT ?",
+                (index.newest, 2 * self.dimensions, PAGE),
+            )
+            if rows:
+                vectors = np.frombuffer(b"".join(vector for _, _, vector in rows), "<f2")
+                index.add([id for _, id, _ in rows], vectors.reshape(-1, self.dimensions), rows[-1][0])
+            if len(rows) < PAGE:
+                return
+
+    def _save(self, index: LessonIndex) -> None:
+        alive = self.store.fetch("SELECT lesson_id FROM lesson_vectors")
         try:
-            if not self.index.save(self.path, mark):
-                self._mark = None  # what another process has saved is loaded next time
-        except (CoherenceError, OSError) as error:
+            index.save(self.path, np.fromiter((id for (id,) in alive), np.int64, len(alive)))
+            self._save_at = SAVE_EVERY
+        except OSError as error:
+            self._save_at = index.fresh + SAVE_EVERY  # tried again when more is new
             LOG.warning("coherence: the index of lessons was not saved: %s", error)
 
-    def followed(self) -> IndexStats | None:
-        """Return what the index is, brought up to date; ``None`` if the vectors are of another model now."""
+    def followed(self) -> LessonIndex | QdrantIndex | None:
+        """Return the index, brought up to date; ``None`` if the vectors are of another model now."""
         with self.lock:
             self.follow()
-            return self.index.stats() if self.serves(read_state(self.store)) else None
+            return self.index
 
     def rebuild(self) -> int:
-        """Embed every lesson anew that has no whole vector of this model, and begin a new index; return how many.
+        """Embed every lesson anew that has no vector of this model, and begin a new index; return how many.
 
         Killed half-way, it is gone on with by calling it again.
         """
@@ -267,7 +249,6 @@ class Searching:
                 "UPDATE lesson_state SET fingerprint = ?, dimensions = ?, token = lower(hex(randomblob(8)))",
                 (self.fingerprint, self.dimensions),
             )
-        self._drop_damaged()
         self.cache = EmbeddingCache(self.cache.embedder, self.cache.max_texts)  # the old one remembers what was bad
         after = made = 0
         while True:
@@ -289,26 +270,6 @@ class Searching:
                         made += 1
         self.follow()
         return made
-
-    def _drop_damaged(self) -> None:
-        number = 0
-        while rows := self._page(number):
-            number = rows[-1][0]
-            bad = _whole([row[1:] for row in rows], self.dimensions)[2]
-            if bad:
-                with self.store.transaction() as transaction:
-                    transaction.execute_many("DELETE FROM lesson_vectors WHERE lesson_id = ?", ((id,) for id in bad))
-
-
-def _whole(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[Ids, HalfRows, list[int]]:
-    """Return ids and vectors of the (lesson, vector) that an index can take, and the lessons of the others."""
-    fit = [row for row in rows if len(row[1]) == 2 * dimensions]
-    ids = np.array([id for id, _ in fit], np.int64)
-    vectors = np.frombuffer(b"".join(vector for _, vector in fit), "<f2").reshape(len(fit), dimensions)
-    peaks = np.abs(vectors).max(axis=1, initial=0)
-    whole = np.isfinite(peaks) & (peaks > 0)
-    there = set(ids[whole].tolist())
-    return ids[whole], vectors[whole], [id for id, _ in rows if id not in there]
 
 
 _ALL: WeakSet[Searching] = WeakSet()

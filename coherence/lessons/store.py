@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -15,20 +13,17 @@ from coherence.core.validation import check_count, check_flag, check_number, che
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
-from coherence.lessons.identifiers import asked_names
-from coherence.lessons.index.base import VectorIndex
 from coherence.lessons.intake import make_new, own_cache, safe_ends
+from coherence.lessons.names import asked_names
 from coherence.lessons.normal import normalise
+from coherence.lessons.qdrant import QdrantIndex
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
 from coherence.lessons.reindex import any_outdated, renew
-from coherence.lessons.row_cache import Shelf
 from coherence.lessons.search import LOG, Searching
 from coherence.lessons.table import New
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.store.errors import StoreError
 from coherence.store.store import Store
-from coherence.store.transaction import Transaction
 
 CAP = 1_000_000
 """Lessons that are kept by default."""
@@ -37,12 +32,6 @@ OUTDATED = (
     "coherence: %s: lessons of another version of this package are found by names and meaning only, and counted apart; "
     "run `coherence lessons rebuild`"
 )
-
-TOUCHED = 64
-"""Uses after which they are written, unless another process is writing then; they wait in memory."""
-
-MAX_TOUCHED = 1_024
-"""Uses that are noted at most; then those before are forgotten."""
 
 
 class LessonStore:
@@ -60,8 +49,9 @@ class LessonStore:
         only.
     cap : int
         Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
-    index : VectorIndex, optional
-        A backend of your own, such as :class:`~coherence.lessons.index.remote.QdrantIndex` for a fleet.
+        A lesson is used when it is recorded and when it has helped.
+    index : QdrantIndex, optional
+        An index on a server, for a fleet; default: one in this process, and in a file beside the store.
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
@@ -96,7 +86,7 @@ class LessonStore:
         *,
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         cap: int = CAP,
-        index: VectorIndex | None = None,
+        index: QdrantIndex | None = None,
         timeout_s: float = 2.0,
         rebuild: bool = False,
     ) -> None:
@@ -111,10 +101,7 @@ class LessonStore:
         self._owns = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
-        self._shelf = Shelf(self.store)
         self._searching: Searching | None = None
-        self._touched: deque[int] = deque(maxlen=MAX_TOUCHED)
-        """Lessons that were used; no lock, as one that a fork copies may be held by a thread that is not there."""
         self.closed = False
         try:
             if cache is not None:
@@ -188,7 +175,6 @@ class LessonStore:
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
         ids = []
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             for new, vector in made:
                 id = (table.merge if merge else table.add)(transaction, new, self.cap)
                 ids.append(id)
@@ -198,9 +184,7 @@ class LessonStore:
                     table.add_vector(transaction, id, vector)
         return ids
 
-    def query(
-        self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None, use: bool = True
-    ) -> list[Lesson]:
+    def query(self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None) -> list[Lesson]:
         """Return lessons whose error is like this one, the best first; nothing if none is.
 
         An equal signature is looked up without embedding anything. Otherwise the nearest lessons by meaning are
@@ -216,8 +200,6 @@ class LessonStore:
             At most so many, 1 or more.
         least : float, optional
             Similarity in [0, 1] below which a lesson is left out; default: 0.35 for an error, 0.1 for a description.
-        use : bool
-            Whether the best one counts as used now: what was not used for longest leaves first at the cap.
 
         Raises
         ------
@@ -240,13 +222,10 @@ class LessonStore:
         found: list[Lesson] = []
         names = asked_names(asked, question)
         state = table.read_state(self.store)
-        self._shelf.follow(state)
         if not asked.prose and not asked.weak:
-            found = rank(asked, question, tool, equal_hits(self._shelf, asked, names), k, least)
+            found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
         if not found:
-            found = rank(asked, question, tool, all_hits(self._shelf, searching, asked, names, state), k, least)
-        if check_flag("use", use):
-            self._touch([lesson.id for lesson in found[:1]])
+            found = rank(asked, question, tool, all_hits(self.store, searching, asked, names, state), k, least)
         return found
 
     def outcome(self, lesson_id: int, *, helped: bool, origin: str | None = None) -> None:
@@ -263,7 +242,6 @@ class LessonStore:
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             if not table.add_outcome(transaction, lesson_id, helped=helped, ts=time.time(), origin=origin):
                 raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")
 
@@ -300,14 +278,13 @@ class LessonStore:
         self._usable()
         most = None if keep is None else check_count("keep", keep)
         with self.store.transaction() as transaction:
-            self._flush(transaction)
             return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
 
     def rebuild(self) -> int:
         """Bring all lessons to the normal form and the model of now, and make the index again.
 
         What another version of this package has kept is derived anew from its error, and merged where two become one.
-        Every lesson is embedded whose vector is missing, of another model, of another text or damaged.
+        Every lesson is embedded whose vector is missing, of another model or of another text.
 
         Returns
         -------
@@ -341,19 +318,10 @@ class LessonStore:
         )
 
     def close(self) -> None:
-        """Write what was used, and close the file if it was opened here; again does nothing."""
-        if self.closed:
-            return
+        """Close the file if it was opened here; again does nothing."""
+        if not self.closed and self._owns:
+            self.store.close()
         self.closed = True
-        try:
-            if self._touched:
-                with self.store.transaction() as transaction:
-                    self._flush(transaction)
-        except StoreError as error:  # what was looked up last is no reason to fail
-            LOG.warning("coherence: the last uses of lessons were not kept: %s", error)
-        finally:
-            if self._owns:
-                self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -367,15 +335,3 @@ class LessonStore:
         if self.closed:
             raise LessonError(f"{self.store.path}: this LessonStore is closed")
         return self._searching
-
-    def _touch(self, ids: Sequence[int]) -> None:
-        """Note what was used; it is written with the next lesson, or once it is much."""
-        self._touched.extend(ids)
-        if ids and len(self._touched) % TOUCHED == 0:
-            # Whoever asks neither waits nor fails because of it; it is tried again.
-            with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
-                self._flush(transaction)
-
-    def _flush(self, transaction: Transaction) -> None:
-        ids = [self._touched.popleft() for _ in range(len(self._touched))]
-        table.touch(transaction, [*reversed(dict.fromkeys(reversed(ids)))])  # each once, the one used last at the end

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from coherence.lessons import normal
-from coherence.lessons.identifiers import indexed_names
+from coherence.lessons.names import digest, indexed_names, keys_of, number
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Known, Lesson, Origin
-from coherence.lessons.slots import digest, keys_of, number
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -34,9 +34,6 @@ FORGET = (
     "(SELECT rowid FROM {0} WHERE lesson_id = :id ORDER BY rowid DESC LIMIT :most)"
 )
 
-MAX_REMOVALS = 100_000
-"""Removals that are remembered for indexes that follow the tables."""
-
 MAX_REJECTED = 100_000
 """Origins of lessons that somebody removed, that are remembered, the newest."""
 
@@ -57,7 +54,7 @@ class New(msgspec.Struct, frozen=True):
     tool: str
     shape: ErrorShape
     names: bytes
-    """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
+    """As :func:`~coherence.lessons.names.kept_names` gives them."""
     ts: float
     """Time of its first record, Unix seconds."""
     origin: Origin | None = None
@@ -91,22 +88,13 @@ class LessonState(msgspec.Struct, frozen=True):
     dimensions: int | None
     newest: int
     """Number of the newest vector that was ever there."""
-    removal: int
-    """Number of the newest removal."""
-    forgotten: int
-    """Removals up to this number are not known any more."""
-    changes: int
-    """Number of the newest change of a lesson."""
 
 
 def read_state(store: Store) -> LessonState:
     """Return how far the tables are."""
     rows = store.fetch(
         "SELECT count, token, fingerprint, dimensions, "
-        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors'), "
-        "(SELECT coalesce(max(number), 0) FROM lesson_removals), "
-        "(SELECT coalesce(min(number) - 1, 0) FROM lesson_removals), "
-        "(SELECT coalesce(max(number), 0) FROM lesson_changes) FROM lesson_state"
+        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors') FROM lesson_state"
     )
     return LessonState(*rows[0])
 
@@ -249,12 +237,6 @@ def tick(transaction: Transaction) -> int:
     return int(transaction.execute("UPDATE lesson_state SET clock = clock + 1 RETURNING clock")[0][0])
 
 
-def touch(transaction: Transaction, ids: Sequence[int]) -> None:
-    """Note that lessons were used, the last one last."""
-    for id in ids:
-        transaction.execute("UPDATE lessons SET used = ? WHERE id = ?", (tick(transaction), id))
-
-
 def make_room(transaction: Transaction, cap: int) -> int:
     """Remove what was not used for longest, if the cap is reached: a hundredth of it at once. Return how many."""
     count = int(transaction.execute("SELECT count FROM lesson_state")[0][0])
@@ -264,16 +246,7 @@ def make_room(transaction: Transaction, cap: int) -> int:
 def drop_oldest(transaction: Transaction, number: int) -> int:
     """Remove so many lessons, those first that were not used for longest."""
     transaction.execute("DELETE FROM lessons WHERE id IN (SELECT id FROM lessons ORDER BY used, id LIMIT ?)", (number,))
-    gone = _changes(transaction)
-    forget_removals(transaction)
-    return gone
-
-
-def forget_removals(transaction: Transaction) -> None:
-    """Keep the newest removals only; an index that is further behind is made anew."""
-    transaction.execute(
-        "DELETE FROM lesson_removals WHERE number <= (SELECT max(number) FROM lesson_removals) - ?", (MAX_REMOVALS,)
-    )
+    return _changes(transaction)
 
 
 def prune(transaction: Transaction, *, keep: int | None, retired: bool) -> int:
@@ -305,9 +278,7 @@ def _reject(transaction: Transaction, which: str, values: tuple[int, ...]) -> in
         "DELETE FROM lesson_rejected WHERE number <= (SELECT max(number) FROM lesson_rejected) - ?", (MAX_REJECTED,)
     )
     transaction.execute(f"DELETE FROM lessons WHERE {which}", values)  # noqa: S608 - a constant
-    gone = _changes(transaction)
-    forget_removals(transaction)
-    return gone
+    return _changes(transaction)
 
 
 def _changes(transaction: Transaction) -> int:
@@ -326,11 +297,12 @@ def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, o
     if not _changes(transaction):
         return True
     transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MAX_OUTCOMES})
-    column = "helped" if helped else "failed"
-    transaction.execute(f"UPDATE lessons SET {column} = {column} + 1 WHERE id = ?", (id,))  # noqa: S608 - a constant
+    transaction.execute(
+        "UPDATE lessons SET helped = helped + :helped, failed = failed + 1 - :helped, "
+        "used = iif(:helped, :used, used) WHERE id = :id",
+        {"helped": int(helped), "used": tick(transaction), "id": id},
+    )
     _judge(transaction, id)
-    if helped:
-        touch(transaction, [id])
     return True
 
 
@@ -355,7 +327,12 @@ def json_ids(ids: Sequence[int]) -> str:
 def known_of(row: tuple[Any, ...]) -> Known:
     """Return the lesson of a row of :data:`COLUMNS`."""
     retired, shape, *others = row
-    return Known(retired=bool(retired), shape=_DECODER.decode(shape), **dict(zip(FIELDS, others, strict=True)))
+    return Known(retired=bool(retired), shape=_shape(shape), **dict(zip(FIELDS, others, strict=True)))
+
+
+@lru_cache(4_096)  # a store is asked about the same lessons again and again
+def _shape(text: str) -> ErrorShape:
+    return _DECODER.decode(text)
 
 
 def walk(store: Store, *, limit: int | None, pattern: str | None) -> Iterator[Lesson]:

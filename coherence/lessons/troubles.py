@@ -7,14 +7,15 @@ and error texts are loaded when the first error needs them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from coherence.core.events import ToolCall, ToolResult
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import trace_result
-from coherence.lessons.episodes import Made, Solved, Trouble
 
 if TYPE_CHECKING:
     from coherence.lessons.normal import ErrorShape
@@ -35,6 +36,92 @@ MAX_RAW = 2_000
 """Bytes of arguments up to which a call waits as it is; a larger one is reduced at once."""
 
 
+class Made(msgspec.Struct):
+    """A call, reduced to what an error may need of it."""
+
+    tool: str = ""
+    intent: str = ""
+    """Its purpose; empty: nothing that an error could teach."""
+    doing: bytes = b""
+    """Digest (8 bytes) of all that may make it succeed."""
+    text: str = ""
+    """The call as it can stand in a fix, at most 240 characters."""
+    where: str = ""
+    """The folder that a shell line changes into first."""
+    steps: tuple[str, ...] = ()
+    """Its changes if it succeeds; empty: none."""
+    prior: tuple[str, ...] = ()
+    """Of a shell line, the changes of its other commands."""
+    arguments: dict[str, str] = {}
+    """Of a tool that is neither a shell nor works on files, shortened."""
+    kind: str = ""
+    """shell, file or tool."""
+    quiet: bool = False
+    """True if a shell line also fails to say that nothing was found."""
+    hidden: bool = False
+    """True if a shell line can succeed although its command failed."""
+
+
+class FixStep(msgspec.Struct):
+    """One change: a command that ran, an edit that was made."""
+
+    seq: int
+    """The event that reported its success; 0 = of an earlier session."""
+    text: str
+    """At most 240 characters."""
+
+
+class Trouble(msgspec.Struct):
+    """An error that has not been solved yet."""
+
+    tool: str
+    intent: str
+    """The purpose of the failed call."""
+    error_text: str
+    """Of its newest occurrence, at most 4,000 characters from both ends."""
+    seq: int
+    """The event that reported the error first; 0 = of an earlier session."""
+    newest: int
+    """The event that reported it last; -1 = of an earlier session. Steps after it were made since."""
+    pattern: str
+    """A short name of the error."""
+    signature: bytes
+    """Of the error's normal form."""
+    slots: list[str]
+    """Names that make it another error than its siblings of one signature."""
+    doing: bytes
+    """Digest of the call that failed last."""
+    where: str = ""
+    """The folder in which it was made, if the call named it."""
+    count: int = 1
+    """Times that it came."""
+    steps: list[FixStep] = []
+    """Changes since, the last five."""
+    results: int = 0
+    """Tool results when it came last."""
+    arguments: dict[str, str] = {}
+    """Of the call that failed last."""
+    settled: bool = False
+    """True if other changes made it give way to another error: then its fix is complete."""
+
+    def fresh(self) -> list[FixStep]:
+        """Return the kept changes that were made since the error came last."""
+        return [step for step in self.steps if step.seq > self.newest]
+
+
+class Solved(msgspec.Struct, frozen=True):
+    """An error and what solved it."""
+
+    pattern: str
+    error_text: str
+    fix_text: str
+    """One line, at most 600 characters; a single shell command stands alone, as it can be used."""
+    tool: str
+    """The tool that had failed."""
+    seqs: tuple[int, ...]
+    """The events that it is taken from, ascending: error, changes, success."""
+
+
 class WaitingCall(msgspec.Struct):
     """A call whose result has not come yet: most succeed, and then nothing of them is ever looked at."""
 
@@ -47,9 +134,9 @@ class WaitingCall(msgspec.Struct):
     def reduce(self) -> Made:
         """Return the call, reduced to what an error may need of it."""
         if self.made is None:
-            from coherence.lessons.steps import made_by
+            from coherence.lessons.fixes import made_by
 
-            return made_by(self.id, self.tool, self.arguments)
+            return made_by(self.tool, self.arguments)
         return self.made
 
 
@@ -101,8 +188,6 @@ class Troubles(msgspec.Struct):
         event : ToolResult
             The result; one whose call is unknown solves nothing.
         """
-        from coherence.lessons.signs import shows_failure
-
         call = self._close(event.call_id)
         self.results += 1
         self.open = [trouble for trouble in self.open if self.results - trouble.results <= MAX_AGE]
@@ -144,7 +229,6 @@ class Troubles(msgspec.Struct):
 
     def _fail(self, seq: int, made: Made, result: str) -> None:
         from coherence.lessons.normal import normalise
-        from coherence.lessons.signs import says_something, shows_failure
 
         text = _kept(result)
         if not made.intent or not says_something(text) or trace_result(text, error=True).rate_limited:
@@ -200,3 +284,61 @@ def _kept(text: str) -> str:
     if len(text) > MAX_ERROR:
         text = f"{text[:1_490]}\n[…]\n{text[-2_500:]}"
     return clean(text)
+
+
+# Signs in the output of a tool.
+
+_SIGNS = (
+    "Traceback (most",
+    "rror:",
+    "rror[",
+    "rror TS",
+    "xception",
+    " failed",
+    "FAILED",
+    "FAILURE",
+    "failing",
+    "not found",
+    "ERR!",
+    "fatal:",
+    "panic: ",
+    "make: ***",
+    "No such file",
+    "denied",
+)
+_FAILURE = lazy_regex(
+    r"^Traceback \(most recent call last\)|^(?:[\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)(?:$|: )"
+    r"|\b[1-9]\d* (?:tests? )?fail(?:ed|ing|ures?)\b"
+    r"|^(?:FAILED|E  )|command not found|^(?:bash|sh|zsh|/bin/\w{2,4}): .{0,200}(?:No such file|not found|denied)"
+    r"|^npm (?:ERR!|error)|^[Ee]rror(?:\[E\d+\])?: |error TS\d|^fatal: |^make: \*\*\*|BUILD FAIL|^panic: |^ERROR:? "
+    r"|^\S{1,200}:\d+(?::\d+)?: (?:fatal )?error: |No module named ",
+    re.MULTILINE,
+)
+
+
+def shows_failure(text: str) -> bool:
+    """Return whether what a command printed at its ends shows that it failed, whatever its exit status was.
+
+    Examples
+    --------
+    >>> shows_failure("=== 2 failed, 3 passed in 0.1s ==="), shows_failure("=== 5 passed, 0 failed ===")
+    (True, False)
+    """
+    ends = text if len(text) <= 3_000 else f"{text[:500]}\n{text[-2500:]}"
+    return any(map(ends.__contains__, _SIGNS)) and _FAILURE.search(ends) is not None
+
+
+_TAGS = lazy_regex(
+    r"<[^<>\n]{1,40}>|\b(?:exit|return|status|code|error|exited|with|process|command|failed)\b", re.IGNORECASE
+)
+_REFUSED = lazy_regex(
+    r"\buser (?:doesn't want|does not want|has |was )?(?:rejected|denied|declined|cancell?ed|interrupted|to proceed)"
+    r"|doesn't want to (?:proceed|take this)|interrupted by (?:the )?user|KeyboardInterrupt",
+    re.IGNORECASE,
+)
+
+
+def says_something(text: str) -> bool:
+    """Return whether an error says what went wrong, and not only that it did, or that a person stopped it."""
+    start = text[:1_000]
+    return any(map(str.isalpha, _TAGS.sub("", start))) and _REFUSED.search(start) is None

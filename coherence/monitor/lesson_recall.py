@@ -10,9 +10,9 @@ from threading import Lock
 from coherence.core.errors import CoherenceError
 from coherence.core.events import Recalled
 from coherence.core.validation import to_json
-from coherence.lessons.episodes import Solved
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.store import LessonStore
+from coherence.lessons.troubles import Solved
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.danger.classify import classify
 from coherence.policy.known_errors import LEAST, LessonOutcome
@@ -42,7 +42,7 @@ class LessonRecall:
     name : tuple of str
         Agent and session, for the provenance of lessons.
     learns : bool
-        Whether lessons are kept; tests only look, which does not even count as a use.
+        Whether lessons are kept; tests only look.
     """
 
     def __init__(self, lessons: LessonStore, name: tuple[str, str], *, learns: bool) -> None:
@@ -63,7 +63,7 @@ class LessonRecall:
         for action in actions:
             try:
                 text = _text(pipeline, action)
-                known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST, use=self.learns)
+                known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
                 break

@@ -10,8 +10,7 @@ from coherence.core.decisions import Finding, Guidance
 from coherence.core.events import Recalled, ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import one_line
-from coherence.lessons.episodes import Solved
-from coherence.lessons.troubles import Troubles
+from coherence.lessons.troubles import Solved, Troubles
 
 RULE = "known_error"
 LEAST = 0.5

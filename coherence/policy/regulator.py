@@ -25,7 +25,7 @@ from coherence.core.decisions import (
 from coherence.core.events import BLOCK, Feedback, Received, is_success
 from coherence.core.readings import one_line
 from coherence.detect.detector import EventDetector, Observed
-from coherence.lessons.episodes import Solved
+from coherence.lessons.troubles import Solved
 from coherence.policy.budgets import is_budget
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.known_errors import LessonOutcome, Recollection, known_error

@@ -23,11 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from showing import row, say
 
-from coherence.lessons.index import kernels
-from coherence.lessons.index.base import Mark
-from coherence.lessons.index.coded import CodedIndex
-from coherence.lessons.index.exact import ExactIndex
-from coherence.lessons.search import MAX_EXACT
+from coherence.lessons.index import LessonIndex, nearest_rows
+from coherence.lessons.search import SAVE_EVERY
 from coherence.providers.minilm import MiniLMEmbedder
 
 Half = npt.NDArray[np.float16]
@@ -107,7 +104,7 @@ def timed_ms(action: Any, inputs: Any) -> list[float]:
     return times
 
 
-def recall(index: CodedIndex, chunks: Iterable[Any], queries: Any, k: int = 10) -> float:
+def recall(index: LessonIndex, chunks: Iterable[Any], queries: Any, k: int = 10) -> float:
     """Return the share of the exact ``k`` nearest, of all vectors as they were given, that a search gives."""
     units = queries / np.linalg.norm(queries.astype(np.float32), axis=1)[:, None]
     best = np.empty((len(queries), 0), np.float32)
@@ -115,13 +112,13 @@ def recall(index: CodedIndex, chunks: Iterable[Any], queries: Any, k: int = 10) 
         rows = part.astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1)[:, None]
         best = np.sort(np.concatenate([best, units @ rows.T], axis=1))[:, -k:]
-    found = [index.search(query, k)[1] for query in queries]
+    found = [np.array([cosine for _, cosine in index.search(query, k)]) for query in queries]
     return float(np.mean([np.sum(each >= least - 1e-3) for each, least in zip(found, best[:, 0], strict=True)]) / k)
 
 
 def measure_exact(n: int, vectors: Any, queries: Any, target_ms: float | None) -> None:
-    index = ExactIndex(D)
-    index.add(np.arange(n), vectors)
+    index = LessonIndex("bench", D)
+    index.add(range(n), vectors, newest=n)
     times = timed_ms(lambda query: index.search(query, 100), queries)
     report_times(f"{n:,} real (flat), search k=100", times, target_ms)
 
@@ -143,14 +140,13 @@ def measure(
 ) -> None:
     folder = CACHE / "index"
     shutil.rmtree(folder, ignore_errors=True)
-    index = CodedIndex(D)
+    index = LessonIndex("bench", D)
     n = 0
     for part in chunks():
-        index.add(np.arange(n, n + len(part)) + 1, part)
+        index.add(range(n + 1, n + 1 + len(part)), part, newest=n + len(part))
         n += len(part)
-    say(f"{name}, save all", f"{timed_ms(lambda _: index.save(folder, Mark('bench', D, n)), [0])[0]:,.0f} ms", "-")
-    index = CodedIndex(D)
-    loading = statistics.median(timed_ms(lambda _: index.load(folder, "bench"), range(5)))
+    say(f"{name}, save all", f"{timed_ms(lambda _: index.save(folder, np.arange(n) + 1), [0])[0]:,.0f} ms", "-")
+    loading = statistics.median(timed_ms(lambda _: LessonIndex.load(folder, "bench", D), range(5)))
     if n in (100_000, 1_000_000):
         row(f"{name}, load beyond the import of faiss", loading, {100_000: 60.0, 1_000_000: 600.0}[n], " ms")
     else:
@@ -161,10 +157,10 @@ def measure(
     row(f"{name}, recall@10", 100.0 * recall(index, chunks(), queries), 100.0 * target_recall, " %", least=True)
     if n >= 100_000:
         more = synthesised(1_000, 5)
-        adding = timed_ms(lambda at: index.add([n + 1 + at], more[at : at + 1]), range(len(more)))
+        adding = timed_ms(lambda at: index.add([n + 1 + at], more[at : at + 1], n + 1 + at), range(len(more)))
         row(f"{name}, add one, mean of 1,000", 1_000 * statistics.fmean(adding), 50.0, " us")
         say(f"{name}, add one, median", f"{1_000 * statistics.median(adding):.1f} us", "-")
-        say(f"{name}, index in memory", f"{index.stats().memory_bytes / 1e6:,.0f} MB", "-")
+        say(f"{name}, index in memory", f"{index.memory_bytes / 1e6:,.0f} MB", "-")
         row(f"{name}, anonymous memory of the process", anonymous_mb(), 300.0, " MB")
     shutil.rmtree(folder)
 
@@ -172,7 +168,7 @@ def measure(
 def imports() -> None:
     """Pay for faiss before anything is timed; on a cold start it is most of the first large search."""
     started = time.perf_counter()
-    kernels.nearest_rows(np.ones((1, 8), np.float16), np.ones(8, np.float32), 1)
+    nearest_rows(np.ones((1, 8), np.float16), np.ones(8, np.float32), 1)
     say("import of faiss and its first call", f"{1e3 * (time.perf_counter() - started):.0f} ms", "-")
 
 
@@ -184,7 +180,7 @@ def main() -> None:
     imports()
     real = real_vectors(options.texts)
     vectors, queries = real[:-QUERIES], real[-QUERIES:].copy()
-    for n, target in ((100, 0.1), (1_000, None), (MAX_EXACT, None)):
+    for n, target in ((100, 0.1), (1_000, None), (SAVE_EVERY, None)):
         if n <= len(vectors):
             measure_exact(n, vectors[:n], queries, target)
     for n in sorted({10_000, 50_000, len(vectors)}):

@@ -28,8 +28,8 @@ from coherence.lessons import (
     ranking,
 )
 from coherence.lessons.candidates import all_hits, equal_hits
-from coherence.lessons.identifiers import asked_names
 from coherence.lessons.intake import make_new, safe_ends
+from coherence.lessons.names import asked_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Hit
 
@@ -277,13 +277,13 @@ class Question(NamedTuple):
 
 def questions(bed: Bed, cases: Iterable[Case]) -> Iterator[Question]:
     """Yield the questions with their candidates."""
-    shelf, searching = bed.store._shelf, bed.store._usable()
+    store, searching = bed.store.store, bed.store._usable()
     for case in cases:
         text = safe_ends(case.asked.text)
         asked = normalise(text)
         names = asked_names(asked, text)
-        hits = [] if asked.prose or asked.weak else equal_hits(shelf, asked, names)
-        hits = hits or all_hits(shelf, searching, asked, names)
+        hits = [] if asked.prose or asked.weak else equal_hits(store, asked, names)
+        hits = hits or all_hits(store, searching, asked, names)
         kin = frozenset(hit.known.id for hit in hits if bed.of_id[hit.known.id].family == case.asked.family)
         yield Question(case, text, asked, hits, kin)
 

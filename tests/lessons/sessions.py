@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from coherence.core.events import ToolCall, ToolResult
-from coherence.lessons.episodes import Solved
-from coherence.lessons.troubles import Troubles
+from coherence.lessons.troubles import Solved, Troubles
 
 YAML = "Traceback (most recent call last):\n  File \"app.py\", line 1\nModuleNotFoundError: No module named 'yaml'"
 TYPE = "TypeError: unsupported operand type(s) for +: 'int' and 'str'"

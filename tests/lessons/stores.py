@@ -32,13 +32,14 @@ def found(store: LessonStore, text: str, **options: Any) -> list[int]:
 
 
 def near(store: LessonStore, k: int = 10_000) -> set[int]:
-    """Return all that the index of the store holds, brought up to date as a question does it."""
+    """Return the lessons that the index of the store holds, brought up to date as a question does it."""
     searching = store._searching
     assert searching is not None
     searching.follow()
     vector = searching.embed(VAGUE)
     assert vector is not None
-    return {id for id, _ in searching.nearest(vector, k)}
+    held = {id for (id,) in store.store.fetch("SELECT id FROM lessons")}
+    return {id for id, _ in searching.nearest(vector, k)} & held
 
 
 def check_file(path: Path) -> int:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 
-from coherence.lessons.identifiers import kept_names
+from coherence.lessons.names import kept_names
 from coherence.lessons.normal import FORM, normalise
 from lessons.errors import builders as making
 

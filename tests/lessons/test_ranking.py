@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from coherence.lessons import identifiers as naming
+from coherence.lessons import names as naming
 from coherence.lessons import ranking
 from coherence.lessons.normal import ErrorShape, Slot
-from coherence.lessons.ranking import judge, kind_chances, rank, words
+from coherence.lessons.ranking import judge, kind_chances, rank
 from coherence.lessons.records import Hit, Known
 
 SIGNATURE = b"8 bytes."
@@ -49,12 +49,6 @@ def test_rank_equal_names_before_other_names() -> None:
     assert found[0].similarity >= ranking.LEAST
 
 
-def test_rank_a_lone_lesson_about_another_name_is_unlikely() -> None:
-    (other,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install setuptools", "pkg_resources")), 3, least=0.0)
-    (own,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install pyyaml", "yaml")), 3, least=0.0)
-    assert other.similarity < 0.5 < own.similarity  # 0.5 is what a monitor tells
-
-
 def test_rank_records_decide_between_equal_lessons_and_then_the_newer_one() -> None:
     hits = equal(known(1, "a"), known(2, "b", failed=1), known(3, "c"), known(4, "d", helped=3, failed=1))
     found = rank(shape(), "", "Bash", hits, 9, least=0.0)
@@ -72,12 +66,6 @@ def test_rank_retired_lessons_and_fixes_that_cannot_be_refilled_are_left_out() -
     nameless = shape(slots=())
     hits = [*equal(known(1, "a", retired=True)), Hit(known(2, "uv add yaml"), equal=False, cosine=0.9)]
     assert rank(nameless, "", "Bash", hits, 9, least=0.0) == []
-
-
-def test_rank_at_most_k_are_said_the_newest_of_equal_ones_first() -> None:
-    hits = equal(*(known(id, f"fix {id}") for id in range(1, 31)))
-    assert [lesson.id for lesson in rank(shape(), "", "Bash", hits, 2, least=0.0)] == [30, 29]
-    assert rank(shape(), "", "Bash", [], 2, least=0.0) == []
 
 
 def named(lesson: Known, **changes: Any) -> Hit:
@@ -143,8 +131,3 @@ def test_ranking_weights_have_the_sign_of_their_features() -> None:
     free = (2, 3)  # an error without names, and a fix that was taken over
     for weights in (ranking.ORDER, ranking.SURE[1:]):
         assert all((weight <= 0) == (at in falling) for at, weight in enumerate(weights) if weight and at not in free)
-
-
-@given(st.text(max_size=50), st.text(max_size=50))
-def test_words_are_symmetric_and_in_range(one: str, other: str) -> None:
-    assert 0.0 <= words(one, [other])[0] == words(other, [one])[0] <= 1.0

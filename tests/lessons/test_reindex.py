@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import signal
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 from coherence.lessons import intake, normal
 from coherence.lessons import reindex as renewing
-from coherence.lessons.exchange import export_lessons, import_lessons
 from coherence.lessons.records import Lesson, Origin
 from lessons.forms import earlier
 from lessons.stores import check_file, found, learn, missing, near, open_store
@@ -93,26 +91,6 @@ def test_reindex_what_was_recorded_meanwhile_is_merged_too(path: Path) -> None:
         assert (lesson.id, lesson.count, lesson.helped, lesson.failed) == (1, 4, 3, 5)
         assert (lesson.created, lesson.seen, lesson.retired) == (100.0, 200.0, False)
     check_file(path)
-
-
-def test_reindex_without_an_embedder_they_are_renewed_all_the_same(path: Path) -> None:
-    fill(path, 2)
-    with open_store(path, embedder=False, rebuild=True) as store:
-        assert store.stats().lessons == 2
-    with open_store(path, rebuild=True):
-        kept(path, 2)
-
-
-def test_reindex_a_shape_of_another_version_is_not_imported(tmp_path: Path) -> None:
-    long = "\n".join([error("mod0", 1), *(f"another line {number}" for number in range(500)), error("mod0", 1)])
-    with another_version(), open_store(tmp_path / "old.db") as store:
-        learn(store, "mod0", error_text=long)
-        lines = b"".join(export_lessons(store))
-    assert b'"form":0' in lines
-    with open_store(tmp_path / "new.db") as store:
-        assert import_lessons(store, io.BytesIO(lines)).added == 1
-        assert f'"form":{normal.FORM}}}'.encode() in b"".join(export_lessons(store))
-        assert store.query(error("mod0", 5), tool="Bash")[0].match == "exact"
 
 
 HEAD = """

@@ -13,7 +13,6 @@ import pytest
 
 from coherence.lessons import search as searching
 from coherence.store.errors import StoreError
-from coherence.store.store import Store
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
@@ -48,11 +47,9 @@ def test_query_a_full_disk_keeps_what_was_there_and_the_next_lesson(path: Path) 
 
 LIMITED = """
 import resource, sys
-from coherence.lessons import store as module
 from coherence.lessons.store import LessonStore
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
-module.TOUCHED = 2
 
 def error(number):
     return "ModuleNotFoundError: No module named 'mod%d'" % number
@@ -68,7 +65,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64)) as store:
             ids.append(learn(len(ids)))
     except StoreError as problem:
         print(problem)
-    for number in range(6):  # uses that cannot be written are nobody's trouble
+    for number in range(6):
         assert store.query(error(number), tool="Bash", k=1)[0].id == ids[number]
     assert sorted(lesson.id for lesson in store.lessons()) == ids
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -123,7 +120,6 @@ def test_store_disk_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(
 def test_query_an_index_that_cannot_be_saved_is_made_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(searching, "MAX_EXACT", 0)
     monkeypatch.setattr(searching, "SAVE_EVERY", 1)
     Path(f"{path}.lessons").write_bytes(b"in the way")
     with open_store(path) as store:
@@ -132,12 +128,3 @@ def test_query_an_index_that_cannot_be_saved_is_made_again(
     assert "the index of lessons was not saved" in caplog.text
     with open_store(path) as store:
         assert near(store) == {id}
-
-
-def test_query_what_was_used_last_is_no_reason_to_fail_on_closing(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with Store(path) as file:
-        store = open_store(file)
-        learn(store, "y")
-        assert store.query(missing("y"), tool="Bash")
-    store.close()  # after the file it shares
-    assert "the last uses of lessons were not kept" in caplog.text

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,7 @@ import pytest
 
 from coherence.lessons import search as searching
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.index.base import Mark
-from coherence.lessons.index.coded import CodedIndex
-from coherence.lessons.store import LessonStore
+from coherence.lessons.index import LessonIndex
 from coherence.lessons.table import New
 from coherence.providers import HashingEmbedder
 from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
@@ -40,25 +37,24 @@ class Counting(HashingEmbedder):
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an index have a file from 6 lessons on, written after every 3 new ones."""
-    monkeypatch.setattr(searching, "MAX_EXACT", 5)
+    """Let an index be saved after every 3 new lessons."""
     monkeypatch.setattr(searching, "SAVE_EVERY", 3)
+    monkeypatch.setattr(searching, "MAX_REMOVED", 3)
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many vectors come from a file, each time that one is looked for."""
     counts: list[int] = []
-    load = CodedIndex.load
+    load = LessonIndex.load
 
-    def noting(self: CodedIndex, path: Path, fingerprint: str) -> Mark | None:
-        counts.append(-1)  # refused
-        mark = load(self, path, fingerprint)
-        counts[-1] = self.stats().count if mark is not None else 0
-        return mark
+    def noting(folder: Path, owner: str, dimensions: int) -> LessonIndex:
+        index = load(folder, owner, dimensions)
+        counts.append(len(index))
+        return index
 
-    monkeypatch.setattr(CodedIndex, "load", noting)
-    return counts  # type: ignore[return-value]
+    monkeypatch.setattr(LessonIndex, "load", noting)
+    return counts
 
 
 def fill(path: Path, count: int, first: int = 0) -> set[int]:
@@ -84,12 +80,11 @@ def test_store_index_few_lessons_need_no_files_and_no_faiss(path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_stats_the_index_is_by_codes_once_there_are_many_lessons(path: Path) -> None:
+    assert fill(path, 2) == {1, 2}
     with open_store(path) as store:
-        for number in range(5):
-            learn(store, f"mod{number}")
-        assert near(store) == {1, 2, 3, 4, 5} and store.stats().tier == "flat"
+        assert store.stats().tier == "flat"
         learn(store, "one more")
-        assert near(store) == {1, 2, 3, 4, 5, 6} and store.stats().tier == "binary"
+        assert near(store) == {1, 2, 3} and store.stats().tier == "binary"
 
 
 @pytest.mark.usefixtures("small")
@@ -123,10 +118,10 @@ def test_lessons_whatever_lies_beside_the_database_it_is_made_anew(
         shutil.rmtree(folder)
         folder.write_bytes(b"x")
     elif harm == "foreign":
-        other = CodedIndex(8)
-        other.add([1, 2], np.eye(8)[:2])
+        other = LessonIndex("another model", 8)
+        other.add([1, 2], np.eye(8)[:2], newest=2)
         shutil.rmtree(folder)
-        other.save(folder, Mark("another model", 8, 2, 0))
+        other.save(folder, np.array([1, 2]))
     else:
         path.unlink()
         fill(path, 6)
@@ -248,91 +243,33 @@ def test_store_index_one_name_with_another_length_is_another_model(path: Path) -
         assert near(store) == ids
 
 
-def test_store_index_what_is_known_is_not_embedded_again(path: Path) -> None:
-    fill(path, 3)
-    embedder = Counting()
-    with open_store(path, embedder=embedder) as store:
-        learn(store, "mod1")
-        found(store, missing("mod1"), tool="Bash")
-        assert embedder.asked == 0
-        learn(store, "new")
-        assert embedder.asked == 1
-    embedder.asked = 0
-    with open_store(path, embedder=embedder, rebuild=True) as store:
-        assert near(store) == {1, 2, 3, 4}
-        assert embedder.asked == 1  # the question
-
-
-DAMAGE = {
-    "nan": np.full(64, np.nan, np.float16).tobytes(),
-    "zero": bytes(128),
-    "odd": b"x",
-}
-
-
-@pytest.mark.parametrize("vector", DAMAGE.values(), ids=DAMAGE)
-def test_rebuild_a_damaged_vector_hides_its_lesson_only_and_is_made_again(
-    path: Path, vector: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    ids = fill(path, 4)
+@pytest.mark.parametrize("vector", [np.full(64, np.nan, np.float16).tobytes(), bytes(128), b"x"])
+def test_query_a_damaged_vector_hides_no_other_lesson(path: Path, vector: bytes) -> None:
+    fill(path, 4)
     connection = sqlite3.connect(path)
     connection.execute("UPDATE lesson_vectors SET vector = ? WHERE lesson_id = 2", (vector,))
     connection.commit()
     connection.close()
-    with open_store(path) as store, caplog.at_level(logging.WARNING):
-        assert near(store) == ids - {2}
-        assert "1 vectors of lessons are damaged" in caplog.text
+    with open_store(path) as store:
+        assert near(store, k=3) == {1, 3, 4}
         assert found(store, missing("mod1"), tool="Bash", k=1) == [2]
-        assert store.rebuild() == 1
-        assert near(store) == ids
 
 
 def test_query_an_attempt_that_broke_off_half_way_is_gone_on_with(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "PAGE", 2)
     ids = fill(path, 7)
-    fetch = searching.Searching._page
-    pages: list[int] = []
+    add = LessonIndex.add
+    newest: list[int] = []
 
-    def failing(self: searching.Searching, number: int) -> list[tuple[int, int, bytes]]:
-        pages.append(number)
-        if len(pages) == 3:
+    def failing(self: LessonIndex, *given: Any) -> None:
+        newest.append(given[-1])
+        if len(newest) == 3:
             raise RuntimeError("in the middle")
-        return fetch(self, number)
+        add(self, *given)
 
-    monkeypatch.setattr(searching.Searching, "_page", failing)
+    monkeypatch.setattr(LessonIndex, "add", failing)
     with open_store(path) as store:
         with pytest.raises(RuntimeError, match="in the middle"):
             store.query(VAGUE)
         assert near(store) == ids
-
-
-class Elsewhere(CodedIndex):
-    """An index on some server: it outlives the stores that use it."""
-
-    saved: Mark | None = None
-    loads = 0
-
-    def load(self, path: Path, fingerprint: str) -> Mark | None:
-        self.loads += 1
-        return self.saved if self.saved is not None and self.saved.fingerprint == fingerprint else None
-
-    def save(self, path: Path, mark: Mark) -> bool:
-        self.saved = mark
-        return True
-
-
-def test_stats_an_index_of_ones_own_outlives_the_store(path: Path) -> None:
-    index = Elsewhere(64)
-    for first in (0, 3, 6):
-        with open_store(path, index=index) as store:
-            for number in range(first, first + 3):
-                learn(store, f"mod{number}")
-            assert near(store) == set(range(1, first + 4))
-        assert index.saved is not None
-        assert index.saved.lesson == first + 3
-    assert (index.stats().count, index.loads) == (9, 3)
-
-
-def test_lesson_store_an_index_of_another_length_is_refused(path: Path) -> None:
-    with pytest.raises(ValueError, match="dimensions"):
-        LessonStore(path, embedder=HashingEmbedder(64), index=CodedIndex(32))
+    assert newest == [2, 4, 6, 6, 7]

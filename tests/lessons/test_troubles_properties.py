@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.core.events import ToolCall, ToolResult
-from coherence.lessons.episodes import Solved
-from coherence.lessons.troubles import MAX_CALLS, MAX_OPEN, Troubles
+from coherence.lessons.troubles import MAX_CALLS, MAX_OPEN, Solved, Troubles
 
 TEXT = st.text(max_size=60)
 VALUE = st.recursive(

@@ -181,7 +181,7 @@ LANGUAGES: dict[str, Callable[[Place, bool, Random, int], str]] = {
     "ruby": _ruby,
     "php": _php,
 }
-"""How one frame is written, by language."""
+"""Language -> the way in which it writes one frame."""
 
 
 def stack(language: str, count: int, place: Callable[[str], Place], rng: Random) -> str:

@@ -210,6 +210,6 @@ KINDS: dict[str, Callable[[Noise], str]] = {
     "var": lambda noise: noise._joined("_"),
     "branch": Noise._branch,
 }
-"""How each kind of noise is drawn; a digit after the name (``path2``) asks for another value of the kind."""
+"""Kind of noise -> the way it is drawn; a digit after the name (``path2``) asks for another value of the kind."""
 
 __all__ = ["EXTENSIONS", "KINDS", "VERBS", "WORDS", "Noise"]

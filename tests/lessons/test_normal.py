@@ -1,4 +1,4 @@
-"""Occurrences of the same error that must share a signature: other names, paths, versions, depth, quotes, prefixes."""
+"""The normal form of errors: exceptions, slots, prose, and which errors share a signature."""
 
 from __future__ import annotations
 
@@ -188,3 +188,180 @@ def test_normalise_occurrences_of_one_error_share_a_signature(case: str) -> None
     shapes = [normalise(text) for text in SAME[case]]
     assert len({(shape.exception, shape.template) for shape in shapes}) == 1
     assert len({shape.signature for shape in shapes}) == 1
+
+
+DIFFERENT = [
+    ("ModuleNotFoundError: No module named 'yaml'", "ImportError: cannot import name 'yaml' from 'x'"),
+    ("KeyError: 'a'", "IndexError: list index out of range"),
+    ("TypeError: 'int' object is not callable", "TypeError: 'int' object is not iterable"),
+    ("AttributeError: 'A' object has no attribute 'b'", "AttributeError: module 'A' has no attribute 'b'"),
+    (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'a'",
+        "PermissionError: [Errno 13] Permission denied: 'a'",
+    ),
+    (
+        "TypeError: f() got an unexpected keyword argument 'a'",
+        "TypeError: f() missing 1 required positional argument: 'a'",
+    ),
+    (
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ),
+    ("E       fixture 'a' not found", "E       NameError: name 'a' is not defined"),
+    ("Error: Cannot find module 'a'", "Error: Cannot find module './a'"),
+    ("ReferenceError: a is not defined", "ReferenceError: Cannot access 'a' before initialization"),
+    ("Error: connect ECONNREFUSED 127.0.0.1:80", "Error: connect ETIMEDOUT 127.0.0.1:80"),
+    ("a.ts(1,1): error TS2304: Cannot find name 'x'.", "a.ts(1,1): error TS2307: Cannot find module 'x'."),
+    ("./a.go:1:1: declared and not used: x", "./a.go:1:1: undefined: x"),
+    (
+        "panic: runtime error: index out of range [5] with length 3",
+        "panic: runtime error: invalid memory address or nil pointer dereference",
+    ),
+    ("error[E0382]: borrow of moved value: `x`", "error[E0382]: use of moved value: `x`"),
+    ("bash: a: command not found", "bash: ./a: Permission denied"),
+    ("cat: a: No such file or directory", "cat: a: Is a directory"),
+    ("fatal: not a git repository (or any of the parent directories): .git", "fatal: couldn't find remote ref main"),
+    ('Error from server (NotFound): pods "a" not found', 'Error from server (NotFound): services "a" not found'),
+    ('ERROR:  relation "a" does not exist', 'ERROR:  column "a" does not exist'),
+    ('ERROR:  relation "a" does not exist', 'ERROR:  relation "a" already exists'),
+    ("HTTP 404", "HTTP 500"),
+    ("curl: (28) Operation timed out", "curl: (35) Operation timed out"),
+    ("command terminated with exit code 137", "command terminated with exit code 1"),
+    (
+        "An error occurred (NoSuchBucket) when calling the GetObject operation: The bucket does not exist",
+        "An error occurred (AccessDenied) when calling the GetObject operation: The bucket does not exist",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), DIFFERENT)
+def test_normalise_other_errors_have_another_signature(one: str, two: str) -> None:
+    assert normalise(one).signature != normalise(two).signature
+
+
+SLOTS = [
+    ("ModuleNotFoundError: No module named 'yaml'", ["yaml"]),
+    ("ModuleNotFoundError: No module named pkg_resources", ["pkg_resources"]),
+    ("zsh: command not found: jq", ["jq"]),
+    ("Error: Cannot find module 'express'", ["express"]),
+    ("npm ERR! '@acme/ui@^1.2.0' is not in this registry.", ["@acme/ui", "^1.2.0"]),
+    ('ERROR:  column "user_id" does not exist', ["user_id"]),
+    ("KeyError: 'DATABASE_URL'", ["DATABASE_URL"]),
+    ("fatal: couldn't find remote ref main", ["main"]),
+    ("curl: (6) Could not resolve host: registry", ["registry"]),
+    ("E: Unable to locate package libpq-dev", ["libpq-dev"]),
+    ("error: externally-managed-environment, Python 3.12", ["3.12"]),
+    ("./main.go:3:5: undefined: parse", ["parse"]),
+    ("Error: listen EADDRINUSE: address already in use :::3000", [":::3000"]),
+    ("/usr/bin/ld: cannot find -lssl: No such file or directory", ["-lssl"]),
+    ("A.java:1: error: cannot find symbol\n  symbol:   class Foo", ["Foo"]),
+    ("error: unrecognized arguments: --verbose", ["--verbose"]),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), SLOTS)
+def test_normalise_slots_hold_what_tells_siblings_apart(text: str, values: list[str]) -> None:
+    assert [slot.value for slot in normalise(text).slots] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ("AssertionError", True),
+        ("E       assert 3 == 4", True),
+        ("error: command failed with exit code 1", True),
+        ("make: *** [all] Error 2", True),
+        ("Build failed", True),
+        ("KeyError: 'DATABASE_URL'", False),
+        ("ModuleNotFoundError: No module named 'yaml'", False),
+        ("AssertionError: settings were not loaded", False),
+        ("ZeroDivisionError: division by zero", False),
+        ("Permission denied", False),
+    ],
+)
+def test_normalise_a_template_that_says_nearly_nothing_is_weak(text: str, weak: bool) -> None:
+    assert normalise(text).weak is weak
+
+
+EXCEPTIONS = [
+    ("requests.exceptions.ConnectionError: timed out", "ConnectionError"),
+    ("java.lang.NullPointerException", "NullPointerException"),
+    ("System.IO.FileNotFoundException: Could not find file 'a'.", "FileNotFoundException"),
+    ("error[E0382]: borrow of moved value: `x`", "E0382"),
+    ("a.ts(3,5): error TS2304: Cannot find name 'x'.", "TS2304"),
+    ("a.cs(3,5): error CS0103: The name 'x' does not exist", "CS0103"),
+    ("Error: ENOENT: no such file or directory, open 'x'", "ENOENT"),
+    ("Error [ERR_REQUIRE_ESM]: require() of ES Module", "ERR_REQUIRE_ESM"),
+    ("Error: P1001: Can't reach database server", "P1001"),
+    ("npm ERR! ERESOLVE unable to resolve dependency tree", "ERESOLVE"),
+    ("panic: assignment to entry in nil map", "panic"),
+    ("ImportError: No module named yaml", "ModuleNotFoundError"),
+    ("ImportError: cannot import name 'a' from 'b'", "ImportError"),
+    ("Error: Cannot find module 'x'", ""),
+    ("cat: x: No such file or directory", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "exception"), EXCEPTIONS)
+def test_normalise_an_error_is_known_by_its_class_or_code(text: str, exception: str) -> None:
+    assert normalise(text).exception == exception
+
+
+EMBEDDED = [
+    ("OSError: cannot load /srv/app/libfoo.so, version 1.2.3", "OSError: cannot load libfoo.so, version 1.2.3"),
+    ("HTTP 404 for https://api.example.com/v1/x?y=3 after 31ms", "HTTP 404 for api.example.com after"),
+    ("Error: connect ECONNREFUSED 127.0.0.1:5432", "connect ECONNREFUSED postgres"),
+    ("KeyError: 'user_id'", "KeyError: user_id"),
+]
+
+
+@pytest.mark.parametrize(("text", "embedded"), EMBEDDED)
+def test_normalise_names_and_versions_stay_readable_and_noise_goes(text: str, embedded: str) -> None:
+    assert normalise(text).text == embedded
+
+
+def test_normalise_what_is_no_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="text must be a str"):
+        normalise(b"Error")  # type: ignore[arg-type]
+
+
+PROSE = [
+    "pkg_resources is missing",
+    "my tests hang for ever when I run them in parallel",
+    "git won't let me push because somebody else pushed before me",
+    "I changed the model but the migration is not there",
+    "the server answers with too many requests",
+    "the script is not executable",
+    "the certificate of the server is out of date",
+    "the import goes round in a circle",
+    "the database refuses my password",
+    "ssh says the host key has changed",
+    "the date is in another format than the parser expects",
+]
+
+ERRORS = [
+    "ModuleNotFoundError: No module named 'yaml'",
+    "command not found: jq",
+    "Segmentation fault (core dumped)",
+    "Could not resolve host: github.com",
+    "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+    "Updates were rejected because the tip of your current branch is behind its remote counterpart.",
+    "E: Unable to locate package foo",
+    'relation "users" does not exist',
+    "address already in use",
+    "Unexpected token < in JSON at position 0",
+    "fork: retry: Resource temporarily unavailable",
+    "2026-01-01 10:00:00 ERROR the cache is not there and I do not know why",
+]
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_normalise_human_words_are_prose(text: str) -> None:
+    shape = normalise(text)
+    assert shape.prose
+    assert shape.exception == "" and shape.text == text
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_normalise_error_texts_are_no_prose(text: str) -> None:
+    assert not normalise(text).prose
