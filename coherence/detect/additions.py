@@ -127,6 +127,12 @@ NOW = word_set("now jetzt nun désormais maintenant ahora agora ora adesso nu te
 PRONOUNS = _WORDS["pronouns"]
 BECOME = word_set("instead gone became becomes")
 POLITE = _WORDS["polite"]
+MADE = word_set(
+    "change changes improvement improvements enhancement enhancements addition additions extra extras bonus done "
+    "applied added made included fixes features änderungen verbesserungen améliorations mejoras cambios melhorias"
+)
+"""Words of a heading that says that its items were done."""
+
 BECAUSE = word_set("since because as weil da car puisque porque ya")
 MORE = word_set("other further additional more another extra weitere andere autres otras otros outras altre altri")
 DOING = (DONE["add"] | DONE["change"] | DONE["remove"] | WORLDLY | word_set("set put turned switched")) - INFORMING
@@ -223,7 +229,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
         if "?" in line or "\uff1f" in line:
             continue
         strong = bool(listed) or _STRONG.search(line) is not None
-        heading = brief_answer and _HEADING.match(line) is not None and not _unreal(tokens_of(line))
+        heading = brief_answer and _HEADING.match(line) is not None and (others or _tells_of_work(line))
         weak = strong or heading or _WEAK.search(line) is not None
         if counted and number and line.endswith((":", "\uff1a")):
             yield from _strange(task, [*things_of(tokens_of(line), -1)][:1])
@@ -242,7 +248,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
                 and _counts(name, kind, strong, weak)
                 and name not in features_in(task)
             ]
-            if come or excused:
+            if come or excused or (not strong and not NEEDED.isdisjoint(tokens)):
                 found += come
                 continue
             if acted and not (others and {"we", "our", "we've"} & {*tokens}):
@@ -268,6 +274,12 @@ def _promises(task: str, text: str) -> Iterator[str]:
             words = [token for token in tokens if token not in FUNCTION_WORDS["en"]]
             if len(words) > 2 and POLITE.isdisjoint(tokens) and not _is_asked(task, words):
                 yield " ".join(words[-2:])
+
+
+def _tells_of_work(heading: str) -> bool:
+    """Tell whether a heading says that its items were done: "other changes", not "other concerns"."""
+    words = _PLAIN.findall(heading.lower())
+    return not heading.isascii() or (not MADE.isdisjoint(words) and words[0] not in PRONOUNS)
 
 
 def _is_excused(tokens: Sequence[str]) -> bool:

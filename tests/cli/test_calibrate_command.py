@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coherence import Monitor
+from coherence.cli import calibrate as calibrate_work
 from coherence.cli.main import main
 from coherence.core.registry import register, unregister
 from coherence.core.scale import read_scale
@@ -65,6 +66,7 @@ def observed() -> Iterator[None]:
         patch.setattr(own_runs, "observe", remembered)
         for name, number in (("RUNS_NEEDED", RUNS), ("STEPS_NEEDED", 250), ("LABELS_NEEDED", LABELS)):
             patch.setattr(own_runs, name, number)  # fewer take less time
+        patch.setattr(calibrate_work, "LABELS_NEEDED", LABELS)
         yield
 
 

@@ -50,7 +50,7 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("metric without a name", "metric", {"metrics": [object()]}),
     ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
     ("dangers of an int", "dangers must be a list", {"dangers": 5}),
-    ("danger of a text", "dangers must hold .* rows, not 'rm'", {"dangers": ["rm"]}),
+    ("danger of a text", "dangers must hold rows of the class Danger, not 'rm'", {"dangers": ["rm"]}),
     ("strict of an int", "strict", {"strict": 1}),
     ("parent of an int", "parent", {"parent": 5}),
 ]
