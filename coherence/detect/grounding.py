@@ -18,6 +18,7 @@ from coherence.detect.reckoned import Reckoning
 from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
 from coherence.detect.values import words
+from coherence.detect.workings import gives, workings
 
 LIKE_NAME = 0.8
 """Share of the characters of two names in code from which one may be meant for the other."""
@@ -192,7 +193,7 @@ class Flaw(msgspec.Struct, frozen=True):
     """As stated, at most 80 characters."""
     flaw: str
     """``absent``, ``altered`` (something like it came in), ``version``, ``row`` (a record of a result has it, another
-    one what it is stated with) or ``unopened``."""
+    one what it is stated with), ``sum`` (written out, it makes another) or ``unopened``."""
     near: str = ""
     """Value that the sources have instead."""
     seq: int = 0
@@ -284,12 +285,19 @@ def judge_claims(
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MAX_JUDGED, 0)
     reckoning = Reckoning(given)
+    worked = list(workings(text))
+    wrong = {each.said_start: each for each in worked if not each.is_right}
     judged_flaws: dict[int, Flaw | None] = {}
     waiting = list(enumerate(stated[:MAX_JUDGED]))
     while waiting:  # a total may be used further, also one that is stated before its parts
         known = len(plain)
         for at, claim in waiting:
             flaw = _flaw(given, text, claim, plain, reckoning, cited=cited)
+            if flaw is not None and any(gives(each, claim) for each in worked):
+                flaw = None
+            place = next((each for each in wrong if claim.start <= each < claim.start + len(claim.text)), -1)
+            if place >= 0 and claim.value is not None:
+                flaw = _made(claim, "sum", (f"{wrong[place].result:.10g}", 0))
             judged_flaws[at] = flaw
             if flaw is None and claim.value is not None and claim not in plain:
                 plain.append(claim)
@@ -535,6 +543,8 @@ def describe_flaw(flaw: Flaw) -> str:
             return f"the sources have {_plain(flaw.near)}{where}"
         case "row":
             return f"stands beside what another record of the result has: {_plain(flaw.near)}{where}"
+        case "sum":
+            return f"is not what the sum makes: {_plain(flaw.near)}"
         case "unopened":
             return "is cited, but no call opened it"
         case _:
