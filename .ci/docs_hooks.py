@@ -67,6 +67,7 @@ def command_lines(command: click.Command, name: str, depth: int = 1) -> Iterator
         yield from ("", "| option | default | effect |", "|---|---|---|")
     for option in options:
         names = ", ".join(f"`{text}`" for text in option.opts)
+        names += "".join(f" / `{text}`" for text in option.secondary_opts)
         value = "" if option.is_flag else f" {option.make_metavar(context)}".replace("|", "\\|")
         default = f"`{option.default}`" if option.show_default else ""
         yield f"| {names}{value} | {default} | {one_line(option.help or '')} |"

@@ -1,7 +1,4 @@
-"""The metrics this package ships, a file each but for those that only vitals are made of.
-
-``docs/reference/metrics.md`` lists them, ``docs/explanation/limits.md`` their limits.
-"""
+"""The metrics this package ships."""
 
 from typing import TYPE_CHECKING
 

@@ -16,9 +16,9 @@ RESOLUTION = 2.0**-11
 
 
 def compute_contradiction_pressure(context: Rows, threshold: float = 0.3) -> float | None:
-    r"""Return the share of context pairs with ``cosine < threshold`` (strict), in float64.
+    """Return the share of context pairs with ``cosine < threshold`` (strict), in float64.
 
-    .. math:: P = \frac{|\{i<j : \cos(c_i, c_j) < t\}|}{n(n-1)/2}
+    ``(number of pairs i < j with cosine(c_i, c_j) < threshold) / (n (n - 1) / 2)``
 
     Range [0, 1], inverted: 0 = all messages are related, 1 = no two are. ``None`` for fewer than two messages.
 

@@ -13,11 +13,9 @@ from coherence.core.vectors import Rows, exact_cosines
 
 
 def compute_goal_drift(goals: Rows, context: Rows) -> float | None:
-    r"""Return ``1 - mean over context of (max over goals of cosine)``, in float64.
+    """Return ``1 - mean over context of (max over goals of cosine)``, in float64.
 
-    .. math:: D = \operatorname{clip}_{[0,1]}\left(1 - \tfrac1n \sum_j \max_i \cos(g_i, c_j)\right)
-
-    Range [0, 1], inverted: 0 = every message is about a goal, 1 = none is. ``None`` without goals or context.
+    Clipped to [0, 1], inverted: 0 = every message is about a goal, 1 = none is. ``None`` without goals or context.
 
     Parameters
     ----------

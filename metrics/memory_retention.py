@@ -13,11 +13,9 @@ from coherence.core.vectors import Rows, exact_cosines
 
 
 def compute_memory_retention(goals: Rows, memories: Rows) -> float | None:
-    r"""Return ``mean over goals of (max over relevant memories of cosine)``, in float64.
+    """Return ``mean over goals of (max over relevant memories of cosine)``, in float64.
 
-    .. math:: R = \operatorname{clip}_{[0,1]}\left(\tfrac1m \sum_i \max_j \cos(g_i, r_j)\right)
-
-    Range [0, 1], direct: 1 = every goal has a memory about it, 0 = none has. ``None`` without goals or memories.
+    Clipped to [0, 1], direct: 1 = every goal has a memory about it, 0 = none has. ``None`` without goals or memories.
 
     Parameters
     ----------

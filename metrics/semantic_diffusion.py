@@ -13,12 +13,10 @@ from coherence.core.vectors import Rows, exact_cosines
 
 
 def compute_semantic_diffusion(context: Rows) -> float | None:
-    r"""Return ``mean over context pairs of (1 - cosine)``, in float64.
+    """Return ``mean over context pairs of (1 - cosine)``, in float64.
 
-    .. math:: S = \operatorname{clip}_{[0,1]}\left(\tfrac{2}{n(n-1)} \sum_{i<j} (1 - \cos(c_i, c_j))\right)
-
-    Range [0, 1], inverted: 0 = all messages say the same, 1 = they are unrelated on average. ``None`` for fewer than
-    two messages.
+    Clipped to [0, 1], inverted: 0 = all messages say the same, 1 = they are unrelated on average. ``None`` for fewer
+    than two messages.
 
     Parameters
     ----------

@@ -11,10 +11,6 @@ from coherence.core.readings import Counters
 Texts: TypeAlias = MaybeAwaitable[Sequence[str]]
 
 
-def _nothing() -> Sequence[str]:
-    return ()
-
-
 class CallableState:
     """A state provider of functions, each plain or ``async``, called at every tick.
 
@@ -36,9 +32,9 @@ class CallableState:
     def __init__(
         self,
         *,
-        goals: Callable[[], Texts] = _nothing,
-        context: Callable[[], Texts] = _nothing,
-        memories: Callable[[], Texts] = _nothing,
+        goals: Callable[[], Texts] = tuple,
+        context: Callable[[], Texts] = tuple,
+        memories: Callable[[], Texts] = tuple,
         all_memories: Callable[[], Texts] | None = None,
         counters: Callable[[], Counters] = Counters,
     ) -> None:

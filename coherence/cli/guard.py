@@ -1,4 +1,4 @@
-"""``coherence guard``: how agents under guard stand, what was decided on their patches, and acting by hand."""
+"""``coherence guard``: the status of guarded agents, the decisions on their patches, and acting by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 @click.group()
 def guard() -> None:
-    """Show how agents under guard stand and what became of their patches, and act on these by hand.
+    """Show the status of guarded agents and their patches, and act on patches by hand.
 
     Exit status: 0 ok, 1 something is wrong with an agent or was not done yet, 2 bad usage or an unusable file.
     """
@@ -55,7 +55,7 @@ def guard() -> None:
 @click.argument("agent", required=False)
 @_options(_STORE, _JSON)
 def status(agent: str | None, **options: Any) -> None:
-    """Show how all agents stand, or everything about one.
+    """Show the status of all agents, or everything about one.
 
     Exit status: 0 ok, 1 a configuration could not be restored, or the one in force got worse in the last 24 hours,
     2 bad usage.
@@ -73,7 +73,7 @@ def status(agent: str | None, **options: Any) -> None:
 def history(agent: str, **options: Any) -> None:
     """Print the decisions on an agent's patches.
 
-    One a line, oldest first, with its number in the trail and its local time.
+    One per line, oldest first, with its number in the trail and its local time.
     """
     from coherence.cli.guard_views import show_history
 
@@ -87,7 +87,7 @@ def history(agent: str, **options: Any) -> None:
 def patches(agent: str, number: int | None, **options: Any) -> None:
     """List an agent's patches, or show one.
 
-    The table says what came of each and why; NUMBER shows all that is known of one.
+    The table says what became of each and why; NUMBER shows everything about one.
     """
     from coherence.cli.guard_views import show_patches
 
@@ -130,7 +130,7 @@ def rollback(agent: str, **options: Any) -> None:
 @guard.command()
 @_options(_AGENT, _STORE, _why("a person approved"), _WAIT)
 def approve(agent: str, **options: Any) -> None:
-    """Put the patch that waits on trial.
+    """Put the waiting patch on trial.
 
     A process that has the adapter applies it. Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or
     nothing waits.
@@ -158,7 +158,7 @@ def propose(agent: str, patch: str, **options: Any) -> None:
 @guard.command()
 @_options(_AGENT, _STORE, _why("a person declined"))
 def decline(agent: str, **options: Any) -> None:
-    """Refuse the patch that waits.
+    """Decline the waiting patch.
 
     Exit status: 0 it is declined, 2 bad usage or nothing waits.
     """

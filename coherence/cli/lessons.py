@@ -239,7 +239,7 @@ def _print_removed(count: int) -> None:
 
 @lessons.command()
 @click.argument("id", type=click.IntRange(1, 2**53))
-@click.option("--helped/--failed", default=None, help="Whether the fix worked.")
+@click.option("--helped/--failed", default=None, help="Whether the fix worked; one of the two is required.")
 @_STORE
 def outcome(id: int, helped: bool | None, store: Path | None) -> None:
     """Record that the fix of a lesson was tried, and whether it helped.
@@ -259,11 +259,11 @@ def outcome(id: int, helped: bool | None, store: Path | None) -> None:
 
 
 @lessons.command()
-@click.option("--keep", type=click.IntRange(0, 2**53), help="Remove all but so many of the most recently used.")
+@click.option("--keep", type=click.IntRange(0, 2**53), help="Keep only this many, the most recently used.")
 @click.option("--retired", is_flag=True, help="Remove those whose fix kept failing.")
 @_STORE
 def prune(keep: int | None, retired: bool, store: Path | None) -> None:
-    """Remove lessons, without asking, and print how many."""
+    """Remove lessons without asking, and print how many were removed."""
     from coherence.cli.lesson_files import opened_lessons
 
     if keep is None and not retired:
@@ -275,9 +275,9 @@ def prune(keep: int | None, retired: bool, store: Path | None) -> None:
 @lessons.command()
 @_options(_STORE, _EMBEDDER)
 def rebuild(store: Path | None, embedder: str) -> None:
-    """Bring lessons of another version of this package up to date, embed what this model has not, and index it anew.
+    """Migrate lessons from another version, embed those without a vector of this model, and rebuild the index.
 
-    Interrupted, it goes on when called again.
+    If it is interrupted, call it again: it continues.
     """
     from coherence.cli.lesson_files import opened_lessons, progress
     from coherence.cli.target import opened, split_target
@@ -295,7 +295,7 @@ def rebuild(store: Path | None, embedder: str) -> None:
 @lessons.command()
 @_options(_STORE, _EMBEDDER, _JSON)
 def stats(store: Path | None, embedder: str, as_json: bool) -> None:
-    """Show how many lessons there are, how often they helped, and what their index takes."""
+    """Show how many lessons there are, how often they helped, and how much space their index takes."""
     import msgspec
 
     from coherence.cli.documents import print_document

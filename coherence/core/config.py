@@ -132,7 +132,7 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     error_share_floor: bool = True
     """Keep the pressure at ``0.10 + 0.60 (rate - 0.2) / 0.8`` or above while the error rate is 0.2 or more."""
     learn_limit: float = 0.5
-    """Pressure of a single sample from which the baseline does not learn it, in [0, 1]."""
+    """A baseline does not learn a sample with this pressure or more, in [0, 1]."""
     patience: int = 20
     """Number of unusual samples in a row after which a baseline learns again. The baseline of errors never does."""
     guide: float = 0.25
@@ -249,7 +249,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         check_number("budget soft", self.soft, least=0.0, most=1.0)
 
     def limits(self) -> dict[str, float]:
-        """Return the limits that are set, but for those of single tools."""
+        """Return the limits that are set, except those of single tools."""
         fields = ("tokens", "cost_usd", "wall_s", "calls")
         return {field: value for field in fields if (value := getattr(self, field)) is not None}
 
@@ -292,7 +292,7 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     most: Literal["continue", "guide", "warn", "block"] = "block"
     """Strongest decision that the rule may ask for. With ``continue`` its finding is reported and has no effect."""
     release: float = 0.1
-    """An active rule stays active until its score is this share below the threshold, in [0, 1]."""
+    """An active rule stays active until its score has fallen this far below the threshold, as a share of it: 0 to 1."""
     dwell: int = 1
     """Smallest number of steps (results and messages) for which the rule stays active while it applies."""
 
@@ -304,7 +304,7 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the messages for the agent, and of the experiment that measures their effect."""
+    """Settings of the guidance for the agent, and of the experiment that measures its effect."""
 
     enabled: bool = True
     """Offer guidance. If false, ``decision.guidance`` is always ``None``."""
@@ -341,9 +341,9 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     budget: float = 0.05
-    """Share of good runs that may alarm, in [0.005, 0.5]."""
+    """Share of good runs that may cause an alarm, in [0.005, 0.5]."""
     block_budget: float | None = None
-    """Share of good runs in which a call may be refused, in [0.005, budget]; ``None`` = calls are only warned of."""
+    """Share of good runs in which a call may be refused, in [0.005, budget]; ``None`` = alarms only warn."""
     learn: bool = True
     """Use the thresholds and weights learned from the agent's own runs in new sessions."""
 

@@ -55,13 +55,13 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     """The tick's event number."""
     pressure: float
-    """The agent's own, in [0, 1], 0 = calm; higher is worse."""
+    """The agent's own pressure in [0, 1], 0 = calm; higher is worse."""
     mode: Mode
     """Range of the own pressure."""
     signals: FrozenDict[str, Signal] = FrozenDict()
     """Comparison of each signal."""
     floor: str = ""
-    """Reason in words that holds the pressure above its signals: ``4 errors in a row``."""
+    """What holds the pressure above its signals, in words: ``4 errors in a row``."""
     received: Received | None = None
     """Pressure from another agent, if there is any."""
     learned_from: str = ""
@@ -69,7 +69,7 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def effective(self) -> float:
-        """The larger one of the own pressure and what came from others."""
+        """The agent's own pressure or what came from other agents, whichever is higher."""
         return max(self.pressure, self.received.pressure) if self.received is not None else self.pressure
 
     def causes(self) -> list[str]:
@@ -86,9 +86,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: DecisionKind
     """Decision that the rule asks for while it is active."""
     active: bool = False
-    """``True`` if the score has reached the threshold, or has not yet fallen far enough below it."""
+    """``True`` once the score has reached the threshold, until it has fallen far enough below it."""
     score: float
-    """Strength in [0, 1], below the threshold too."""
+    """Strength in [0, 1]; it is given below the threshold, too."""
     threshold: float
     """Score from which the rule is active, in [0, 1]."""
     evidence: tuple[int, ...] = ()
@@ -98,11 +98,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: str = ""
     """Suggestion for people."""
     lifted: bool = False
-    """``True`` if somebody has ended its block; it counts as a warning until it calms down."""
+    """``True`` if somebody has ended the finding's block; it then counts as a warning until it calms down."""
 
     @property
     def acts(self) -> DecisionKind:
-        """The mildest decision that the finding allows."""
+        """The mildest decision that the finding allows now; ``continue`` while it is inactive."""
         if not self.active:
             return "continue"
         return "warn" if self.lifted and self.severity == "block" else self.severity
@@ -162,7 +162,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     kind: DecisionKind
     """``continue``, ``guide``, ``warn`` or ``block``. ``decision == "warn"`` compares it."""
     findings: tuple[Finding, ...] = ()
-    """Most severe first; inactive ones too."""
+    """All findings, the most severe first, inactive ones too."""
     message: str = ""
     """The active findings in one or two sentences, for people; empty if there is nothing to say."""
     guidance: Guidance | None = None

@@ -72,10 +72,10 @@ class MetricFn(Protocol):
 
     Optional: ``needs`` (a set; ``{"all_memories"}`` asks for all memories), ``reads`` (the sources it looks at, so
     that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called with the same
-    input once the value is known. It has its own time: one that fails or hangs costs the explanation only.
-    ``in_place = True`` promises that its methods are quick and never block: then they run on the caller's thread, which
-    saves a change of threads a tick. ``pure = True`` promises that the value depends on the sources in ``reads`` alone:
-    then it is asked again only when one of them has changed.
+    input once the value is known. If ``explain`` fails or hangs, only the explanation is lost. ``in_place = True``
+    promises that the methods are quick and never block: they then run on the caller's thread, which saves a change of
+    threads per tick. ``pure = True`` promises that the value depends only on the sources in ``reads``: the metric is
+    then computed again only when one of them has changed.
     """
 
     @property
@@ -97,13 +97,12 @@ class MetricFn(Protocol):
 class ScalarMetricFn(Protocol):
     """A measurement that needs no vectors: a counter, a budget, a probe of the host.
 
-    Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
+    Optional: ``explain() -> Evidence or None``, called once the value is known; a failure loses the explanation only.
     ``in_place = True`` is as for :class:`MetricFn`. ``why_unknown`` (str) says why there is no value.
-    ``told_from`` says below which value there is nothing to explain. It holds for a :class:`MetricFn`, too.
-    ``steady = True`` promises that of an agent's events neither what a model call used nor a tick moves the value, nor
-    anything from outside: then a monitor asks it again only after another event. It holds for a :class:`MetricFn`, too.
-    ``compute_since(seq)`` returns the value over what happened from an event on, for a metric that looks back over the
-    run before.
+    ``told_from`` is the value below which there is nothing to explain. ``steady = True`` promises that only the agent's
+    events change the value, and that usage and ticks do not: a monitor recomputes it only after other events. A
+    :class:`MetricFn` may have these two attributes, too. ``compute_since(seq)`` returns the value over what happened
+    from an event on, for a metric that looks back over the run before.
     """
 
     @property
@@ -125,11 +124,10 @@ class ScalarMetricFn(Protocol):
 class Rule(Protocol):
     """Judges an agent's state at a tick, and when ``check`` asks whether a call may run.
 
-    ``state`` is the agent's :class:`~coherence.state.reducer.AgentState`: annotate it so. Here it has no type, because
-    the sockets know nothing of the rooms above them.
+    ``state`` is the agent's :class:`~coherence.state.reducer.AgentState`: annotate it so.
 
-    It must be a pure function of its arguments: what it remembers by itself is lost in a restart. Threshold,
-    hysteresis and the most it may ask for are settings (``config.rules``), not its concern.
+    A rule must be a pure function of its arguments: what it remembers by itself is lost in a restart. Its threshold,
+    hysteresis and strongest effect are settings (``config.rules``), not its concern.
     """
 
     @property

@@ -284,8 +284,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     metrics: FrozenDict[str, float | None]
     """Value of each metric in [0, 1]; ``None`` = unknown."""
     coherence_index: float | None
-    """Calibrated chance in [0, 1] that the run is on its course, kept inside the band. A classic index is the weighted
-    mean of the known metrics. ``None`` = nothing was measured."""
+    """Calibrated chance in [0, 1] that the run is on course, kept inside the band. A classic index is the weighted mean
+    of the known metrics. ``None`` = nothing was measured."""
     band: Band
     """Range of the index: green, yellow, orange, red or unknown."""
     coverage: float
@@ -295,12 +295,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     unknown: FrozenDict[str, str] = FrozenDict()
     """Reason for each metric whose value is ``None``."""
     losses: FrozenDict[str, float] = FrozenDict()
-    """Part that each sign or metric takes from the index. The parts sum to the risk; those of a classic index sum to
-    ``1 - coherence_index``."""
+    """Amount that each sign or metric takes from the index. The amounts sum to the risk, or to ``1 - coherence_index``
+    with a classic index."""
     evidence: FrozenDict[str, Evidence] = FrozenDict()
-    """Item behind the value of each metric that can name one."""
+    """Texts behind the value of a metric, for each metric that can name them."""
     risk: float | None = None
-    """Calibrated chance that the run is off its course now, in [0, 1]; ``None`` = unknown, or a classic index."""
+    """Calibrated chance that the run is off course now, in [0, 1]; ``None`` = unknown, or a classic index."""
     cause: str = ""
     """Strongest sign against the run, or the rule that asked for the band, or ``policy``."""
     scale: str = ""
@@ -333,7 +333,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return self.metrics.get(metric_of(sign))
 
     def explain(self) -> str:
-        """Say in words by which scale the index was made, what lowers it, what is unknown and what failed."""
+        """Say in words which scale made the index, what lowers it, what is unknown and what failed."""
         by = scale_in_words(self.scale)
         lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known; {by}"]
         for name in sorted(self.losses, key=lambda key: -self.losses[key]):

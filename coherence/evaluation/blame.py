@@ -94,7 +94,7 @@ class Blame(msgspec.Struct, frozen=True):
     steps: tuple[BlamedStep, ...]
     """Every step of the agents, the most likely first."""
     agents: tuple[BlamedAgent, ...]
-    """In the order of their likeliest steps: who says much has many steps of little share."""
+    """In the order of their likeliest steps: an agent with many steps has many small shares."""
 
 
 def blame(transcript: Transcript, *, success: bool | None = None) -> Blame:

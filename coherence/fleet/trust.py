@@ -236,13 +236,13 @@ class TrustGraph:
             self._wiring = None
 
     def learn(self, target: str, *, success: bool, pressures: Mapping[str, float]) -> tuple[Edge, ...]:
-        r"""Learn from how a task ended while sources were under pressure; return the edges that changed, sorted.
+        """Learn from how a task ended while sources were under pressure; return the edges that changed, sorted.
 
-        A source whose troubles go before the target's failures matters, and its weight rises; if the target succeeds
-        although the source struggles, it falls. A calm source teaches nothing, and a fixed edge never moves:
-        :math:`w \leftarrow w + 0.1\,p\,(g - w)` with the source's pressure :math:`p` and the bound :math:`g`, 0.95
-        after a failure and 0.05 after a success. So a weight tends to ``0.05 + 0.9 x`` the share of failures among the
-        outcomes under pressure. It never leaves [0.05, 0.95]; one that a user set beyond moves inwards only.
+        If the target fails while a source struggles, the source's weight rises; if the target succeeds all the same, it
+        falls. Nothing is learned about a calm source, and a fixed edge never moves. The new weight is
+        ``w + 0.1 p (g - w)``, with the source's pressure ``p`` and the bound ``g``: 0.95 after a failure, 0.05 after a
+        success. So a weight tends to ``0.05 + 0.9 x`` the share of failures among the outcomes under pressure. It never
+        leaves [0.05, 0.95]; a weight that a user has set outside moves inwards only.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class NotAwaitedError(TypeError):
-    """Something that looked like a plain function has returned what is still to be awaited."""
+    """A function that looked plain has returned something that must still be awaited."""
 
 
 def refuse_async(name: str, function: object) -> None:
@@ -74,10 +74,10 @@ ADAPTER = ("get_config", "apply_config", "rollback_config")
 class ConfigAdapter(Protocol):
     """Owns the real configuration of agents. Methods are called with keywords, on a thread of the guard; none is async.
 
-    What it says is checked: after each change the configuration is read again, and must show at once what was done.
+    Its answers are checked: after each change the configuration is read again, and must show at once what was done.
 
-    An adapter with ``serves_both = True`` is asked to apply a patch only once it is confirmed: until then calls that
-    the patch serves find it by :func:`~coherence.guard.context.current_patch`.
+    An adapter with ``serves_both = True`` is asked to apply a patch only once the patch is confirmed. Until then, the
+    calls that use the patch read it by :func:`~coherence.guard.context.current_patch`.
     """
 
     def get_config(self, *, agent_id: str) -> Mapping[str, Any]:
@@ -87,17 +87,18 @@ class ConfigAdapter(Protocol):
     def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
         """Lay a patch over the configuration, table by table, and return True; all other keys stay.
 
-        Anything but a true value, and every exception, means that it is not applied; then nothing may have changed. If
-        the configuration shows something else than what is said, it is restored, and the patch is given up.
+        Anything but a true value, and every exception, means that the patch is not applied and that nothing has
+        changed. If the configuration shows something else, it is restored, and the patch is given up.
         """
         ...
 
     def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
-        """Put a configuration in force as a whole: keys that it does not have are to go.
+        """Put a configuration in force as a whole; remove keys that it does not have.
 
-        It is the one in force now with the keys of the patch as they were before it, so that what others have changed
-        meanwhile stays; if :meth:`get_config` fails, it is the one before the patch. ``False``, every exception, and
-        a configuration that still shows the patch mean that it is not restored: it is tried again.
+        ``backup_config`` is the configuration in force, with the keys of the patch as they were before the patch, so
+        that other changes made meanwhile stay. If :meth:`get_config` fails, it is the configuration before the patch.
+        ``False``, an exception, or a configuration that still shows the patch means that nothing was restored; the
+        guard then tries again.
         """
         ...
 
@@ -114,11 +115,11 @@ class Strategy(Protocol):
         Parameters
         ----------
         agent_id : str
-            Whose failures called for it.
+            Name of the agent whose failures called for a patch.
         traces : sequence of Trace
             Its newest calls, at most 100, oldest first.
         before_metrics : mapping
-            What they are like: ``calls``, ``success_rate``, ``consecutive_failures``, ``mean_latency_s``,
+            Measures of these calls: ``calls``, ``success_rate``, ``consecutive_failures``, ``mean_latency_s``,
             ``total_cost`` (of these calls, in the unit of ``cost_of``), ``coherence_index``, and what the
             guard's ``measures`` returns.
         """
@@ -127,7 +128,7 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class Notifier(Protocol):
-    """Receives what happens to patches, on a thread of the guard."""
+    """Receives a notice of each step of a patch, on a thread of the guard."""
 
     def notify(self, event: Notice) -> object:
         """Take in one notice."""

@@ -71,37 +71,37 @@ class TemporaryStore(Store):
 class Guard:
     """Records the calls of agents, asks for a patch when they fail too often, and judges every patch.
 
-    Nothing that fails in here reaches the caller: it is counted in :attr:`errors`. All methods may be called from any
-    thread; several processes may use one store, and have one patch for each agent.
+    A failure of the guard itself never reaches the caller: it is counted in :attr:`errors`. All methods may be called
+    from any thread. Several processes may use one store; they share one patch for each agent.
 
     Parameters
     ----------
     store : path or Store
-        Where traces and patches are kept; ``":memory:"`` = in a temporary folder, and gone when the guard is closed.
+        File that keeps calls and patches; ``":memory:"`` = a temporary folder that is removed when the guard is closed.
     strategy : Strategy, optional
-        Proposes patches. Without it, calls are recorded. Its own ``apply``, if it has one, is called instead of the
-        adapter's ``apply_config``; see :func:`~coherence.guard.adapter.adapter_of`.
+        Proposes patches. Without it, calls are only recorded. If it has a method ``apply``, that is called instead of
+        the adapter's ``apply_config``; see :func:`~coherence.guard.adapter.adapter_of`.
     config_adapter : ConfigAdapter, optional
         Owns the configuration. Without it, a proposal is recorded and not applied.
     notifier : Notifier or callable, optional
-        Receives a notice of what happens to patches.
+        Receives a notice of each step of a patch.
     policy : {"sequential", "classic"}
-        How a patch is judged: by a test that stays valid however often one looks, or by the classic rules.
+        How a patch is judged: by a test that stays valid however often it is checked, or by the classic rules.
     durability : {"batched", "full"}
         What a crash may lose, see :data:`Durability`.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
     thresholds : mapping of str to Override, optional
-        How many failures call for a patch, by agent; others have those that follow from how often they are called.
+        Number of failures that calls for a patch, by agent. For other agents it follows from how often they are called.
     monitor : Monitor, optional
-        Of the agent that is called: its index and band after a call are recorded with it.
+        Monitor of the agent that is called; its index and band after a call are recorded with the call.
     is_success : callable, optional
         Takes a result, returns whether the call succeeded. Default: a call that returns has succeeded.
     cost_of : callable, optional
         Takes a result, returns what the call cost, 0 or more in any unit, or None.
     control_flow : exception type or tuple of them
         Exceptions that steer the host and are no failure, such as ``langgraph.errors.GraphBubbleUp``. A call that
-        raises one has succeeded; its trace names it. Default: none.
+        raises one counts as a success, and its trace names the exception. Default: none.
     measures : callable, optional
         Returns measures for the strategy, by name.
     canary_share : float
@@ -109,14 +109,15 @@ class Guard:
     canary_slice : int
         Calls between two changes of the configuration, 1 to 10,000.
     return_on_decay : bool
-        Whether a confirmed configuration that gets worse gives way to the one before it; else this is reported only.
+        If a confirmed configuration gets worse, return to the one before it. If false, the decline is only reported.
     wait_s : float
-        How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
-        returned, and they go on: ``patch_applied`` and ``rolled_back`` say what was done until then. One call waits
-        for a step, not those made meanwhile. Interrupts and :meth:`arun` never wait. With ``durability="full"`` a call
-        waits as long for the store, 1 s at least; what could not be written by then is counted, and written later.
+        Longest time that a call waits for strategy, adapter and notifier, 0 to 3,600 seconds. After it the call's
+        result is returned and they go on; ``patch_applied`` and ``rolled_back`` say what was done by then. Only one
+        call waits for a step, not the calls made meanwhile. Interrupts and :meth:`arun` never wait. With
+        ``durability="full"`` a call waits equally long for the store, but at least 1 s. What could not be written by
+        then is counted and written later.
     clock : callable
-        Returns wall time, Unix seconds.
+        Returns the Unix time in seconds.
 
     Raises
     ------
@@ -191,7 +192,7 @@ class Guard:
         if store is None:
             raise TypeError("store must be a path, ':memory:' or a Store, not None")
         self.store = None if disabled() else TemporaryStore() if store == ":memory:" else as_store(store)
-        """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
+        """The store; pass it on to share the file. None = the package is switched off, and calls are only run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
         self._runner = Runner(
@@ -201,7 +202,7 @@ class Guard:
 
     @property
     def errors(self) -> dict[str, int]:
-        """Failures on the guard's side: ``stage: type`` -> how often."""
+        """Failures of the guard itself: ``stage: type`` -> count."""
         return dict(self._troubles.counts)
 
     @property
@@ -233,17 +234,17 @@ class Guard:
         Parameters
         ----------
         fn : callable
-            Takes nothing. If what it returns is still to be run or awaited (a coroutine, future or generator), that is
-            returned, ``success`` is None, and nothing is recorded: use :meth:`arun` or :meth:`wrap`.
+            Takes no arguments. If it returns a coroutine, future or generator, this is returned as it is, ``success``
+            is None, and nothing is recorded: use :meth:`arun` or :meth:`wrap` instead.
         agent : str
-            Whose call it is: any text that is not blank. Of one longer than 500 characters the middle is left out.
+            Name of the agent: any text that is not blank. The middle of a name beyond 500 characters is left out.
         task : str
-            What for, in words.
+            Purpose of the call, in words.
         call_id : str, optional
-            What a share of calls is drawn by, for an adapter that serves two configurations; default: a new one.
+            Id by which an adapter that serves two configurations is told which one to use; default: a new id.
         raises : bool
-            False = an exception that ``fn`` raises is returned as :attr:`Out.error` and not raised again; what
-            interrupts or ends the process is raised in any case.
+            False = an exception of ``fn`` is returned as :attr:`Out.error` and not raised again. Exceptions that
+            interrupt or end the process are always raised.
 
         Examples
         --------
@@ -282,8 +283,8 @@ class Guard:
     ) -> Out[T] | Out[T | None]:
         """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free.
 
-        A callable that returns a plain value has been run then, on the loop's thread, and is recorded as well. Nobody
-        waits for the steps that follow, so that a task that is cancelled in time has lost no result by them.
+        A callable that returns a plain value has run on the loop's thread, and is recorded as well. The later steps are
+        not awaited, so cancelling the task does not lose the result.
         """
         check_flag("raises", raises)
         return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn, raises=raises)
@@ -293,18 +294,19 @@ class Guard:
     ) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Return a decorator for a function, a coroutine function, a generator or an async generator.
 
-        The wrapped callable returns, yields and raises what the function does. Its arguments are recorded, what cannot
-        be serialised as a tag. A generator's duration is the time spent in it; one that is closed early has succeeded.
+        The wrapped callable returns, yields and raises what the function does. Its arguments are recorded; a tag stands
+        for one that cannot be serialised. A generator's duration is the time spent in it. A generator that is closed
+        early has succeeded.
 
         Parameters
         ----------
         agent : str
-            Whose calls these are.
+            Name of the agent.
         task : str, optional
-            What for; default: the function's name.
+            Purpose of the calls; default: the function's name.
         call_id : callable, optional
-            Takes the arguments of a call, returns what :meth:`run` takes as ``call_id``: a node of a graph that is
-            resumed with the same ones is served by the same configuration.
+            Takes the arguments of a call and returns what :meth:`run` takes as ``call_id``. A node of a graph that is
+            resumed with the same arguments then uses the same configuration.
         """
         check_name("agent", agent)
         if call_id is not None and not callable(call_id):
@@ -316,17 +318,17 @@ class Guard:
         return self._runner.start(agent, task, arguments, call_id)
 
     def flush(self) -> None:
-        """Write everything that was recorded; afterwards a kill of the process loses none of it.
+        """Write everything recorded so far; a later kill of the process loses none of it.
 
         Raises
         ------
         StoreError
-            If the store cannot be written; what was recorded goes on waiting.
+            If the store cannot be written; the records stay in memory and are written later.
         """
         self._runner.flush()
 
     def status(self, agent: str) -> Status:
-        """Return how an agent stands, other processes' calls included as far as they are written."""
+        """Return the status of an agent, with the calls of other processes as far as they are written."""
         view = self._view(agent)
         view.refresh()
         with view.lock:
@@ -335,7 +337,7 @@ class Guard:
     def history(self, agent: str, limit: int = 100, *, slices: bool = False) -> list[Past]:
         """Return the newest decisions on an agent's patches, oldest first.
 
-        With ``slices`` every switch between the slices of calls that a patch on trial serves is among them.
+        With ``slices``, every switch of the configuration during a trial is among them.
         """
         limit, slices = check_count("limit", limit), check_flag("slices", slices)
         store, name = self._written(agent)
@@ -350,33 +352,33 @@ class Guard:
     def export(self, agent: str, file: str | Path | IO[bytes]) -> int:
         """Write an agent's calls and decisions as JSON lines, return how many; see :func:`export_trail`.
 
-        The path of a file must be a new one: FileExistsError is raised before anything is written over.
+        A path must name a new file: if it exists, FileExistsError is raised and nothing is overwritten.
         """
         store, name = self._written(agent)
         return export_trail(store, name, file)
 
     def propose(self, agent: str, patch: Mapping[str, Any], why: str = "a person proposed it") -> bool:
-        """Put a change of one's own on trial; return whether it is, or will be as soon as a guard can.
+        """Put a patch of your own on trial; return whether it is on trial, or will be as soon as a guard can.
 
-        It is tried and judged like any patch, against the calls before it. The bounds are obeyed; without bounds the
-        person's word is enough. That bounds or configuration ask for a person, and that the same patch was given up
-        before, does not matter. It takes the place of a patch that waits. Without an adapter here it stays asked for,
-        and a process that has one takes it up.
+        The patch is tried and judged like any other, against the calls before it. The bounds are obeyed; without
+        bounds, your word is enough. No further approval is needed, even if bounds or configuration ask for a person, or
+        if the same patch was given up before. It replaces a waiting patch. If this guard has no adapter, the request is
+        kept, and a process that has one takes it up.
 
         Parameters
         ----------
         agent : str
-            Whose configuration it changes.
+            Name of the agent whose configuration changes.
         patch : mapping
-            What changes, in plain JSON values: up to 65,536 bytes.
+            The changes, in plain JSON values: up to 65,536 bytes.
         why : str
-            In the person's words.
+            Your reason, in words.
 
         Returns
         -------
         bool
-            ``False``: a patch is on trial, or approved, already; or the adapter could not apply this one, and the
-            history says why.
+            ``False``: another patch is already on trial or approved, or the adapter could not apply this one; the
+            history then says why.
 
         Raises
         ------
@@ -409,9 +411,9 @@ class Guard:
     def rollback(self, agent: str, why: str = "a person asked") -> bool:
         """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
 
-        If it cannot be done at once (there is no adapter here, or another process is applying the patch), it stays
-        asked for, and a process with an adapter does it; this method waits for that up to ``wait_s`` seconds if there
-        is an adapter here.
+        It may be impossible at once, because this guard has no adapter or another process is applying the patch. Then
+        the request is kept, and a process with an adapter fulfils it. A guard that has an adapter waits for this up to
+        ``wait_s`` seconds.
         """
         why = checked_why(why)
         if self._actor is None:
@@ -432,11 +434,11 @@ class Guard:
         return self._actor.carry_out(view, self._wait_s, lambda patching: not patching.holds(number))
 
     def approve(self, agent: str, why: str = "a person approved", seq: int | None = None) -> bool:
-        """Approve the patch of an agent that waits; return whether one waited.
+        """Approve the waiting patch of an agent; return whether one waited.
 
-        A process with an adapter, this one at once, reads the configuration, judges the patch by the bounds again,
-        and puts it on trial. Without bounds the approval is enough. With ``seq``, the entry that proposed it, no other
-        patch is approved than the one that was looked at.
+        A process with an adapter (this one at once, if it has one) reads the configuration, checks the patch against
+        the bounds again, and puts it on trial. Without bounds, the approval is enough. With ``seq``, the number of the
+        entry that proposed the patch, only that patch is approved.
         """
         why = checked_why(why)
         if self._actor is None:
@@ -456,9 +458,9 @@ class Guard:
         return True
 
     def decline(self, agent: str, why: str = "a person declined", seq: int | None = None) -> bool:
-        """Decline the patch of an agent that waits, return whether one waited; it is not proposed again soon.
+        """Decline the waiting patch of an agent, which is then not proposed again soon; return whether one waited.
 
-        With ``seq``, the entry that proposed it, no other patch is declined than the one that was looked at.
+        With ``seq``, the number of the entry that proposed the patch, only that patch is declined.
         """
         why = checked_why(why)
         if self._actor is None:
@@ -492,12 +494,12 @@ class Guard:
         return self.store, view.agent
 
     def close(self) -> None:
-        """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.
+        """Write everything and end; calling it again does nothing. A guard that you do not close does this by itself.
 
         Raises
         ------
         StoreError
-            If the store cannot be written; what waits is lost.
+            If the store cannot be written; what was not yet written is lost.
         """
         if self._end.detach() is not None:
             self._runner.close()

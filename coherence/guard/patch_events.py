@@ -110,6 +110,6 @@ class Notice(msgspec.Struct, frozen=True):
     kind: str
     """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
     why: str
-    """Of what was restored, why it was rolled back."""
+    """If the configuration was restored: the reason for the rollback."""
     patch: dict[str, Any] | None = None
     """The patch that it is about."""

@@ -52,19 +52,19 @@ If it is cut off, nobody knows what is in force, and the next process waits for 
 
 
 class Out(msgspec.Struct, Generic[T], frozen=True):
-    """Result of a call, and what came of it."""
+    """Result of a call, and what the guard did after it."""
 
     result: T
     """The callable's own result, as it was returned; None if it raised."""
     success: bool | None
-    """None = not known: a coroutine, future or generator came back, of which the work is still to be done. Nothing is
-    recorded then."""
+    """None = not known: the callable returned a coroutine, future or generator, whose work is still to be done. Nothing
+    is recorded then."""
     duration_s: float
     """Seconds in the callable."""
     patch_applied: bool
-    """True = a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
+    """True = a patch was applied after this call; always False for :meth:`Guard.arun`, which does not wait."""
     rolled_back: bool
-    """True = a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
+    """True = a patch was rolled back or given up after this call; always False for :meth:`Guard.arun`."""
     error: Exception | None = None
     """Exception of the callable, if it was called with ``raises=False``."""
 

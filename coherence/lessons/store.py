@@ -42,20 +42,21 @@ class LessonStore:
     Parameters
     ----------
     store : path or Store
-        The file, made if missing; with a :class:`~coherence.store.store.Store` (``monitor.store``) its file is shared.
-        A path survives a kill of the process; for power cuts pass a ``Store``, which waits for the disk.
+        The file, made if missing. A :class:`~coherence.store.store.Store` (such as ``monitor.store``) shares its file.
+        With a path, lessons survive a kill of the process; to survive power cuts pass a ``Store``, which waits for the
+        disk.
     embedder : Embedder or EmbeddingCache, optional
-        Default: the shipped MiniLM model. It needs a ``fingerprint``. ``False``: lessons are found by equal signature
-        only.
+        Default: the shipped MiniLM model. An embedder needs a ``fingerprint``. ``False``: lessons are found by equal
+        signature only.
     cap : int
-        Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
-        A lesson is used when it is recorded and when it has helped.
+        Largest number of lessons, 1 or more; default 1,000,000. Beyond it, the lessons that were unused for longest are
+        removed, a hundredth at a time. A lesson is used when it is recorded and when it has helped.
     index : QdrantIndex, optional
-        An index on a server, for a fleet; default: one in this process, and in a file beside the store.
+        An index on a server, for a fleet. Default: an index in this process and in a file beside the store.
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
-        Do what :meth:`rebuild` does, if there is anything to do; another model's vectors are then no error.
+        Call :meth:`rebuild` if there is anything to rebuild; vectors of another model are then no error.
 
     Raises
     ------
@@ -133,7 +134,7 @@ class LessonStore:
         origin: Origin | None = None,
         ts: float | None = None,
     ) -> int:
-        """Keep a lesson, or count it once more if it is known: equal shape and names, equal tool and fix.
+        """Keep a lesson, or count it once more if one of equal shape, names, tool and fix is known.
 
         Parameters
         ----------
@@ -148,17 +149,17 @@ class LessonStore:
         origin : Origin, optional
             The events it was learned from; the same events count once.
         ts : float, optional
-            When, Unix seconds; default: now.
+            Unix time in seconds; default: now.
 
         Returns
         -------
         int
-            The lesson's id; 0 if somebody removed the lesson that the events of ``origin`` taught.
+            The lesson's id; 0 if somebody has removed the lesson that was learned from the events of ``origin``.
 
         Raises
         ------
         TypeError, ValueError
-            For a bad argument, which the message names; an error or a fix without a visible character is one.
+            For a bad argument, which the message names; an error or a fix must have a visible character.
         StoreError
             The file cannot be written; nothing was kept.
         """
@@ -168,8 +169,8 @@ class LessonStore:
     def add(self, lessons: Sequence[New], *, merge: bool = False) -> list[int]:
         """Keep many lessons in one transaction; return their ids.
 
-        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector. With
-        ``merge``, a lesson that is known keeps the larger of both counts; else the counts are added.
+        A lesson that has a vector is not embedded again. A lesson that cannot be embedded now is kept without a vector.
+        If a lesson is known, its counts are added; with ``merge``, the larger of both is kept.
         """
         searching = self._usable()
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
@@ -185,7 +186,7 @@ class LessonStore:
         return ids
 
     def query(self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None) -> list[Lesson]:
-        """Return lessons whose error is like this one, the best first; nothing if none is.
+        """Return the lessons whose error is like this one, the best first; an empty list if none is.
 
         An equal signature is looked up without embedding anything. Otherwise the nearest lessons by meaning are
         compared word by word.
@@ -195,9 +196,9 @@ class LessonStore:
         text : str
             An error as it was printed, or somebody's description of one.
         tool : str, optional
-            The tool that failed; lessons of the same tool are a little likelier.
+            The tool that failed; lessons of the same tool rank a little higher.
         k : int
-            At most so many, 1 or more.
+            Largest number of lessons to return, 1 or more.
         least : float, optional
             Similarity in [0, 1] below which a lesson is left out; default: 0.35 for an error, 0.1 for a description.
 
@@ -229,7 +230,7 @@ class LessonStore:
         return found
 
     def outcome(self, lesson_id: int, *, helped: bool, origin: str | None = None) -> None:
-        """Record whether a lesson's fix helped; one that keeps failing sinks, and is finally retired.
+        """Record whether a lesson's fix helped; a lesson that keeps failing ranks lower, and is finally retired.
 
         Raises
         ------
@@ -246,13 +247,13 @@ class LessonStore:
                 raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")
 
     def get(self, lesson_id: int) -> Lesson | None:
-        """Return a lesson with where it was learned, ``None`` if there is none of this id."""
+        """Return a lesson and where it was learned, ``None`` if no lesson has this id."""
         self._usable()
         check_count("lesson_id", lesson_id)
         return table.read_whole(self.store, lesson_id)
 
     def lessons(self, *, limit: int | None = None, pattern: str | None = None) -> Iterator[Lesson]:
-        """Yield lessons, the most recently used first, page by page; one that is used meanwhile may be left out."""
+        """Yield lessons, the most recently used first; a lesson that is used meanwhile may be left out."""
         self._usable()
         if limit is not None:
             check_count("limit", limit)
@@ -261,7 +262,7 @@ class LessonStore:
         return table.walk(self.store, limit=limit, pattern=pattern)
 
     def remove(self, lesson_ids: Sequence[int]) -> int:
-        """Remove lessons; return how many were there. The events they were learned from teach them no more."""
+        """Remove lessons; return how many existed. They are not learned again from the same events."""
         self._usable()
         ids = [check_count("lesson_ids", id) for id in lesson_ids]
         with self.store.transaction() as transaction:
@@ -281,15 +282,15 @@ class LessonStore:
             return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
 
     def rebuild(self) -> int:
-        """Bring all lessons to the normal form and the model of now, and make the index again.
+        """Migrate all lessons to this version and model, and make the index again.
 
-        What another version of this package has kept is derived anew from its error, and merged where two become one.
+        Lessons from another version of this package are derived anew from their errors, and equal ones are merged.
         Every lesson is embedded whose vector is missing, of another model or of another text.
 
         Returns
         -------
         int
-            How many were embedded. What the embedder fails on stays without a vector, and is found by signature.
+            How many were embedded. A lesson on which the embedder fails has no vector, and is found by signature only.
         """
         searching = self._usable()
         renewed = renew(self.store)
@@ -318,7 +319,7 @@ class LessonStore:
         )
 
     def close(self) -> None:
-        """Close the file if it was opened here; again does nothing."""
+        """Close the file if this object opened it; calling it again does nothing."""
         if not self.closed and self._owns:
             self.store.close()
         self.closed = True

@@ -44,13 +44,13 @@ class HostEvents:
 
         Parameters
         ----------
-        role : {"user", "assistant", "system", "tool"}
-            Who speaks.
+        role : str
+            Who speaks: ``user``, ``assistant``, ``system`` or ``tool``.
         text : str, sequence of content blocks, or None
-            The message; empty or ``None`` beside tool calls, as clients give it. Of content blocks (mappings or
-            objects of an SDK) the texts count.
+            The message; it may be empty or ``None`` beside tool calls. Of content blocks (mappings or objects of an
+            SDK), only the texts count.
         model, response_id : str, optional
-            As the provider names them.
+            Names that the provider gives.
         logprobs : sequence of float, optional
             Natural logarithms of the tokens' probabilities, 0 or below; a summary is kept.
         """
@@ -77,7 +77,7 @@ class HostEvents:
         tool : str
             The tool's name.
         arguments : any
-            A mapping mostly; what JSON does not know is recorded as text, NaN and infinity as null. It is copied.
+            Usually a mapping; it is copied. What JSON cannot hold is recorded as text, NaN and infinity as null.
         call : str, optional
             The host's own id; default: a new one.
         """
@@ -108,14 +108,14 @@ class HostEvents:
         Parameters
         ----------
         text : any
-            The result, or the error's text: a text mostly. Of content blocks the texts count; other data becomes JSON.
+            The result or the error's text. Of content blocks, only the texts count; other data becomes JSON.
         error : bool
             ``True`` if the call failed.
         duration_s : float, optional
             Seconds it took, 0 or more.
         call : str, optional
-            Id of the call; default: the last call without a result. An unknown id, which another process may have
-            used, is no error: the result counts as one of ``tool``, else of ``unknown``.
+            Id of the call; default: the last call without a result. An unknown id is no error, because another process
+            may have used it: the result then counts as one of ``tool``, or of ``unknown`` without it.
         tool : str, optional
             Name of the tool, if its call was not recorded.
         error_type : str, optional

@@ -55,8 +55,8 @@ Label: TypeAlias = Literal["good", "bad"]
 class Monitor(HostEvents, MonitorView):
     """Turn the events of one agent into readings, pressure and decisions.
 
-    Recording costs microseconds; the rest happens on a thread of the package, or in :meth:`decide`. All methods may be
-    called from any thread, and inside an event loop, where :meth:`adecide` leaves the loop free.
+    Recording costs microseconds; the rest happens on a background thread, or in :meth:`decide`. All methods may be
+    called from any thread and inside an event loop, where :meth:`adecide` leaves the loop free.
 
     Parameters
     ----------
@@ -65,33 +65,33 @@ class Monitor(HostEvents, MonitorView):
     goal : str, optional
         Task of the agent; default: the first user message.
     store : path or Store, optional
-        File that keeps everything. Without it the last 10,000 events are held in memory.
+        File that keeps everything. Without it, the last 10,000 events are held in memory.
     durability : {"batched", "full"}
-        ``batched``: a power cut loses at most the last second or 100 events. ``full``: it loses nothing whose method
-        returned.
+        ``batched``: a power cut loses at most the last second or 100 events. ``full``: each method returns after its
+        event is safe on the disk.
     budget : Budget or mapping, optional
         Limits on tokens, money, time and calls.
     embedder : Embedder or EmbeddingCache, optional
-        Default: the shipped MiniLM model. ``False``: nothing is embedded; words alone are compared.
+        Default: the shipped MiniLM model. ``False``: nothing is embedded; only words are compared.
     config : MonitorConfig, mapping or path, optional
-        All other settings; a path is that of a TOML file.
+        All other settings; a path names a TOML file.
     session : str, optional
         Name of the session to continue, or of a new one. Default: a new, calm session that begins with the agent's
         baselines and corrections.
     resume : bool
         Continue the agent's newest session, as after a restart in the middle of a task.
     source : {"api", "hook", "wrap", "replay", "test"}
-        Source written with every row; ``test`` never reaches statistics or baselines.
+        Origin of the events, written with every row; ``test`` never reaches statistics or baselines.
     metrics : sequence of MetricFn or ScalarMetricFn
-        Own metrics, besides the shipped ones.
+        Your own metrics, besides the shipped ones.
     rules : sequence of Rule
-        Own rules, besides the shipped ones.
+        Your own rules, besides the shipped ones.
     detectors : sequence of callable
-        Classes of own detectors, or functions that create one; each run has its own.
+        Classes of your own detectors, or functions that create one; each run gets its own detector.
     dangers : sequence of Danger, optional
         Calls that ``check`` counts as destructive; default: ``coherence.policy.danger.table.DEFAULT``.
     lessons : LessonStore, path, Store or bool, optional
-        Store of errors and their fixes. Default: in ``store``, if there is one. ``False``: none.
+        Store of errors and their fixes. Default: in ``store``, if there is one. ``False``: no lessons.
     judge : Judge, optional
         Second opinion on acting calls in the grey zone of ``goal_hijack``, within the limits of ``config.judge``. Its
         answer is recorded, and a replay does not ask again.
@@ -100,6 +100,10 @@ class Monitor(HostEvents, MonitorView):
         argument is recorded as a fault and logged once.
     parent : str, optional
         The agent that started this one.
+    tree_budget : Budget, optional
+        Budget that all agents of a :class:`~coherence.fleet.fleet.Fleet` share; the fleet passes it.
+    peers : Peers, optional
+        The other agents of a fleet, whose pressure reaches this one; the fleet passes it.
 
     Raises
     ------
@@ -224,7 +228,7 @@ class Monitor(HostEvents, MonitorView):
             self._clock.__enter__()
 
     def edit_correction(self, id: str, text: str) -> None:
-        """Change the text of a correction; its id is that of a note of :meth:`corrections`.
+        """Change the text of a correction; ``id`` is the id of one of its notes in :meth:`corrections`.
 
         Raises
         ------
@@ -244,17 +248,17 @@ class Monitor(HostEvents, MonitorView):
     def unblock(self, reason: str = "", decision: Decision | int | None = None) -> None:
         """End a block: what blocks now counts as a warning until it has calmed down once.
 
-        A budget that is used up is lifted too, for as long as it would refuse; and the newest call that was refused for
-        what it is itself may run, with a warning, until there is another goal.
+        A used-up budget is lifted too. The newest individually refused call may run, with a warning, until the goal
+        changes.
 
         Parameters
         ----------
         reason : str
             For the record.
         decision : Decision or int, optional
-            The refusal that is answered, or its ``seq``, where the agent may have asked for something else since: that
-            call may run, and no block ends that did not refuse it. One of the newest 64 since the newest goal; any
-            other changes nothing.
+            The refusal to answer, or its ``seq``. Pass it if the agent may have asked for something else since: then
+            the call of this refusal may run, and only blocks that refused it end. It must be one of the newest 64
+            refusals since the newest goal; any other changes nothing.
         """
         self.decide()  # what blocks is known from a tick
 
@@ -277,13 +281,14 @@ class Monitor(HostEvents, MonitorView):
         score : float, optional
             In [0, 1], 1 = good.
         text : str
-            Anything else.
+            Remarks.
 
         Returns
         -------
         Decision or None
-            ``None`` without a gate. Else the decision of a tick at the end: an active finding ``ungrounded_outcome``
-            says that the run counts as failed, whatever was told; ``m.result`` holds it, and a replay finds it again.
+            ``None`` without a gate. Otherwise the decision of a final tick. An active finding ``ungrounded_outcome``
+            says that the run counts as failed, whatever ``success`` says. ``m.result`` holds the decision, and a
+            replay finds it again.
 
         Examples
         --------
@@ -309,23 +314,29 @@ class Monitor(HostEvents, MonitorView):
         return result.decision if result is not None else None
 
     def decide(self) -> Decision:
-        """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
+        """Return the decision now. Measure first if anything happened since the newest tick."""
         result = self._ask(lambda: self._worker.decide("decide"))
         return result.decision if result is not None else Decision(seq=0, kind="continue")
 
     async def adecide(self) -> Decision:
-        """Do what :meth:`decide` does, on another thread: the event loop stays free."""
+        """Do what :meth:`decide` does on another thread, so that the event loop stays free."""
         import asyncio  # which who calls this has loaded
 
         return await asyncio.to_thread(self.decide)
 
     def check(self, tool: str, arguments: Any = None) -> Decision:
-        """Return whether a call may run, before it does. Kind ``block`` = it should not; nothing is stopped by itself.
+        """Return whether a call may run, before it does. Kind ``block`` = it should not; your code has to stop it.
 
-        A budget that is used up refuses the next call. A call is refused by itself, no other is, and no number of
-        refusals lets it through: where it follows text inside a tool's result rather than the user, does what nobody
-        wants unless asked for (wipes, force-pushes, runs a download, sends credentials), is on the deny list, or breaks
-        what somebody has forbidden in words. :meth:`unblock` lets it through. The question is recorded.
+        A used-up budget refuses the next call. A rule that blocks refuses the calls that ``config.block`` names. Other
+        calls are refused individually, and repeating them does not help:
+
+        - a call that follows text inside a tool's result rather than the user;
+        - a call that does what nobody wants unless asked for: it wipes, force-pushes, runs a download or sends
+          credentials;
+        - a call on the deny list ``config.forbid``;
+        - a call that breaks what somebody has forbidden in words.
+
+        :meth:`unblock` lets such a call through. The question is recorded.
         """
         try:
             call = events.ToolCall(
@@ -342,18 +353,18 @@ class Monitor(HostEvents, MonitorView):
         return unjudged(call.tool_name, bytes(call.arguments)) if result is None else result.decision
 
     def label_run(self, label: Label | None) -> None:
-        """Label the present run, or the one that has just ended, as good or bad; ``None`` removes the label.
+        """Label the current run, or the one that has just ended, as good or bad; ``None`` removes the label.
 
-        Thresholds and weights of the agent's later sessions are learned from it. A run is a task: after an outcome the
-        next goal, user's message or call begins another. A label counts more than an outcome, the newest label counts.
-        Runs of the sources ``test`` and ``replay`` count for nothing.
+        Thresholds and weights of the agent's later sessions are learned from labels. A run is a task: after an outcome,
+        the next goal, user message or call begins another. A label overrides an outcome, and a newer label an older
+        one. Nothing is learned from runs of the sources ``test`` and ``replay``.
 
         Raises
         ------
         ValueError
-            With ``strict``, if it is no label, or there is no store to keep it in.
+            With ``strict``, if the label is none of these, or there is no store to keep it in.
         StoreError
-            With ``strict``, if it cannot be written.
+            With ``strict``, if the label cannot be written.
         """
         if self._off:
             return
@@ -372,8 +383,8 @@ class Monitor(HostEvents, MonitorView):
     def corrections(self) -> list[CorrectionPattern]:
         """Return the repeated corrections of users, the heaviest first.
 
-        A pattern is three corrections or more on similar requests, or the same one on different requests; old ones
-        fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.
+        A pattern is three or more corrections on similar requests, or the same correction on different requests. Old
+        ones fade. ``examples`` are its notes; :meth:`edit_correction` and :meth:`forget_correction` take their ids.
         """
         self._file_corrections()
         with self._worker.settled() as pipeline:
@@ -388,14 +399,14 @@ class Monitor(HostEvents, MonitorView):
             self._worker.after()
 
     def inject_corrections(self, prompt: str, *, limit: int = MAX_PROMPT) -> str:
-        """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
+        """Return a prompt after quotations of what users corrected on similar requests; unchanged if there are none.
 
         Parameters
         ----------
         prompt : str
             What the agent will be asked; it is not recorded here.
         limit : int
-            Most characters to put before it.
+            Largest number of characters to put before it; default 1,200.
 
         Examples
         --------
@@ -439,12 +450,12 @@ class Monitor(HostEvents, MonitorView):
         return result
 
     def flush(self) -> None:
-        """Fold and write everything that was recorded; afterwards a kill of the process loses none of it.
+        """Process and write everything recorded so far; a later kill of the process loses none of it.
 
         Raises
         ------
         StoreError
-            With ``strict``, if the store cannot be written; the events go on waiting.
+            With ``strict``, if the store cannot be written; the events stay in memory and are written later.
         """
         if not self._worker.closed and not self._off:
             self._worker.flush(raising=self.strict)

@@ -14,7 +14,7 @@ from coherence.state.reducer import AgentState
 
 
 class MonitorView:
-    """Properties of a monitor. All but ``latest`` and the ``known`` ones fold first what has been recorded."""
+    """Properties of a monitor. All but ``latest`` and the ``known`` ones first process what has been recorded."""
 
     _worker: Worker
 
@@ -35,7 +35,7 @@ class MonitorView:
 
     @property
     def pressure(self) -> float:
-        """The pressure now, in [0, 1], 0 = calm: the own one, or what comes from other agents, if that is more."""
+        """The pressure now, in [0, 1], 0 = calm: the agent's own, or what comes from other agents if that is more."""
         received = self._worker.received()
         with self._worker.settled() as pipeline:
             return max(pipeline.appraiser.mood.pressure, received)
@@ -48,7 +48,7 @@ class MonitorView:
 
     @property
     def known_pressure(self) -> float:
-        """The agent's own pressure as far as its events have been folded; never waits."""
+        """The agent's own pressure as far as its events have been processed; never waits."""
         return self._worker.pipeline.appraiser.mood.pressure
 
     @property
@@ -64,7 +64,7 @@ class MonitorView:
 
     @property
     def known_spent(self) -> Spent:
-        """Amounts that the agent has used, as far as its events have been folded; never waits."""
+        """Amounts that the agent has used, as far as its events have been processed; never waits."""
         return self._worker.pipeline.state.spent
 
     @property
@@ -75,7 +75,7 @@ class MonitorView:
 
     @property
     def state(self) -> AgentState:
-        """The agent's state with everything folded; to be read, not changed."""
+        """The agent's state after all recorded events; read it, do not change it."""
         with self._worker.settled() as pipeline:
             return pipeline.state
 
@@ -99,7 +99,7 @@ class MonitorView:
     def risk(self) -> float | None:
         """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
 
-        The calibrated risk; of a classic index ``1 - coherence_index``.
+        It is the calibrated risk or, with a classic index, ``1 - coherence_index``.
         """
         with self._worker.settled() as pipeline:
             reading = pipeline.measured.reading if pipeline.measured is not None else None

@@ -29,11 +29,11 @@ IndexKind: TypeAlias = Literal["calibrated", "classic"]
 
 
 class CoherenceSensor:
-    """Measure an agent's coherence from the goals, context and memories its provider gives.
+    """Measure an agent's coherence from the goals, context and memories that its provider gives.
 
     Measuring never raises into the host and takes at most about ``timeout_s``, whatever provider, embedder, metrics and
-    callback do: what fails is an entry in ``reading.errors``, what cannot be known is ``None`` with a reason. Methods
-    may be called from any thread and event loop; measurements take turns.
+    callback do. A failure is an entry in ``reading.errors``; an unknown value is ``None``, with a reason. Methods may
+    be called from any thread and event loop; measurements take turns.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class CoherenceSensor:
         Metrics or names of registered ones. Default: ``goal_drift``, ``memory_retention``,
         ``contradiction_pressure``, ``semantic_diffusion``.
     scalar_metrics : sequence of ScalarMetricFn or str
-        Further metrics that need no vectors; one given by name reads the provider's counters.
+        Further metrics that need no vectors; a metric given by name reads the provider's counters.
     index : {"calibrated", "classic"}, optional
-        ``calibrated``: the chance that the run is on its course, by the change of the metrics since the agent's first
-        readings. ``classic``: the weighted mean of the metrics. Default: calibrated, or classic where ``weights``
-        or ``missing="zero"`` is given, which belong to it.
+        ``calibrated``: the chance that the run is on course, judged by the change of the metrics since the agent's
+        first readings. ``classic``: the weighted mean of the metrics. Default: ``classic`` if ``weights`` or
+        ``missing="zero"`` is given, otherwise ``calibrated``.
     weights : mapping, optional
         Weight of each metric in the classic index; a metric without an entry is reported only. By default every metric
         weighs 0.25.
     thresholds : BandEdges or mapping or three numbers, optional
-        Lowest index of green, yellow and orange; default 0.85, 0.6, 0.1, of the classic index 0.8, 0.6, 0.4.
+        Lowest index of green, yellow and orange; default 0.85, 0.6, 0.1, for the classic index 0.8, 0.6, 0.4.
     missing : {"unknown", "zero"}
-        ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
+        ``unknown``: an unknown metric is left out of the index and lowers ``coverage``. ``zero``: it counts as 0.
     history_size : int
         Number of readings to keep, 0 or more.
     on_reading : callable, optional
@@ -176,19 +176,19 @@ class CoherenceSensor:
     def since(self, seq: int) -> Poll[Reading]:
         """Return all kept readings of ticks above ``seq``, oldest first.
 
-        The list's ``missed`` tells how many further ones had already left the buffer (counted up to its size).
+        ``missed`` of the list is the number of further readings that had already left the buffer, up to its size.
         """
         return self._ring.since(seq)
 
     async def measure(self, tick: Tick | None = None, /) -> Reading:
-        """Measure now; the calling event loop stays free. Without a tick: the next one.
+        """Measure now; the calling event loop stays free. Without a tick, the sensor numbers the reading itself.
 
         Async plug-ins are awaited on the calling loop. Cancelling the caller ends the measurement without a reading.
         """
         return await drive_async(self._steps(tick))
 
     def measure_sync(self, tick: Tick | None = None, /) -> Reading:
-        """Measure now, from a thread; also inside a running event loop, which then waits.
+        """Measure now, from any thread. Inside a running event loop, the loop waits.
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """

@@ -46,7 +46,7 @@ HOSTILE_TEXTS = (
 
 
 class Check(NamedTuple):
-    """One check: call it; it raises AssertionError with what is wrong, or lets through what the plug-in raises."""
+    """One check. Calling it raises AssertionError with what is wrong, or the plug-in's own exception passes through."""
 
     name: str
     run: Callable[[], None]
