@@ -58,7 +58,11 @@ def forbidden(task: str) -> dict[str, Prohibition]:
     found: dict[str, Prohibition] = {}
     for each in islice(prohibitions(ends(task, MAX_CHARS, "\n")), MAX_VIOLATIONS):
         wanted = set(telling_of(each.objects))
-        words = (word.strip("'") for word in tokens_of(each.sentence) if wanted.issuperset(tokens(word) or {""}))
+        words: list[str] = []
+        named = False
+        for word in tokens_of(each.sentence):
+            named = wanted.issuperset(tokens(word) or {""}) or (named and word in _TAILS)
+            words += [word.strip("'")] if named else []
         dense = _DENSE.search(each.sentence)
         text = dense[1] if dense else " ".join(dict.fromkeys(words))
         if text and not each.of:
