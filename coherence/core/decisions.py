@@ -61,7 +61,7 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
     signals: FrozenDict[str, Signal] = FrozenDict()
     """Comparison of each signal."""
     floor: str = ""
-    """What holds the pressure above its signals, in words: ``4 errors in a row``."""
+    """Cause, in words, that holds the pressure above its signals: ``4 errors in a row``."""
     received: Received | None = None
     """Pressure from another agent, if there is any."""
     learned_from: str = ""

@@ -37,7 +37,7 @@ _TAILS = word_set("statement statements call calls code support line lines messa
 _DONE = frozenset[str]().union(*DONE.values())
 _WORDING = tokens("word words letter letters term terms phrase phrases Wort Wörter mot mots palabra palabras")
 _DENSE = lazy_regex(r"(?:不要|别|请勿)(?:添加|增加|加入|加|使用|用)([^\s。，、；！？,;!?]{1,12})")
-"""What must not be added, in Chinese, which puts no spaces between words."""
+"""A thing that must not be added, in Chinese, which puts no spaces between words."""
 _CLAUSE_END = lazy_regex(r"[.!;:](?=\s|$)|\n|[()–—]|\b(?:but|aber|mais|pero)\b", re.IGNORECASE)
 _QUOTED = lazy_regex(
     r'```[^`]*```|"[^"\n]{0,500}"|“[^”\n]{0,500}”|„[^“\n]{0,500}“|«[^»\n]{0,500}»|^[ \t]*>.*$', re.MULTILINE

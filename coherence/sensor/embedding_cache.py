@@ -91,9 +91,9 @@ class EmbeddingCache:
         self._lock = Lock()
         self._kept: OrderedDict[Key, Half | str] = OrderedDict()
         self._claimed: set[Key] = set()
-        """What is being embedded now."""
+        """Texts that are being embedded now."""
         self._failed: dict[Key, tuple[int, int]] = {}
-        """What failed when it was last tried: how often, and ``embedded`` when it first did."""
+        """Texts that failed when last tried: number of failures, and ``embedded`` at the first one."""
         self._needs: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._room = max_texts
         self._dimensions: tuple[str, int] | None = None

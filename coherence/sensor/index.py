@@ -12,7 +12,7 @@ import msgspec
 from coherence.core.readings import Band
 
 Missing: TypeAlias = Literal["unknown", "zero"]
-"""What an unknown value does: ``unknown`` leaves the index and lowers coverage, ``zero`` counts as 0 (classic)."""
+"""Effect of an unknown value: ``unknown`` leaves the index and lowers coverage, ``zero`` counts as 0 (classic)."""
 
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     "goal_drift": 0.25,

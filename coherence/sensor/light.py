@@ -36,10 +36,10 @@ ANY = "any embedder"
 """Name of the scale that reads nothing an embedder has a part in."""
 
 RULE_SIGN = "rule."
-"""What stands before a rule's name to name its score as a sign."""
+"""Prefix that makes a rule's name the name of a sign."""
 
 JUST_INSIDE = 0.01
-"""How far inside its band an index is kept; a hundredth, so that it is seen in two decimals."""
+"""Distance by which an index is kept inside its band; a hundredth shows in two decimals."""
 
 
 class Edges(NamedTuple):

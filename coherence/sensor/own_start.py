@@ -22,7 +22,7 @@ CHANGING = ("novelty",)
 """Metrics whose absolute level differs from agent to agent, so that their change says more."""
 
 ASKED_ANEW = 2
-"""What a level's values count when the user asks for something else: as this many, so that it soon follows."""
+"""Number of values that a level counts as once the user asks for something else, so that it soon follows."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -87,10 +87,10 @@ EXPECTED = 0.36
 """Departure of a step of an agent of which nothing is known; counts as one step."""
 
 SLACK = 0.1
-"""How much farther than usual a step may be for nothing."""
+"""Distance beyond the usual one that costs nothing."""
 
 MAX_EXCESS = 0.3
-"""What one step can add or take away at most."""
+"""Largest amount that one step adds or takes away."""
 
 INFORMED = 6.0
 """Weight of a step's tokens from which it counts in full: a few words are far from everything."""
@@ -100,7 +100,7 @@ ELSEWHERE = 0.2
 what was asked, but names nothing that was not there before."""
 
 KNOWN = 0.3
-"""What it counts where no word is new."""
+"""Count of a step in which no word is new."""
 
 HALF_GONE = 0.2
 """Sum at which half of the range is reached."""

@@ -196,7 +196,7 @@ class WorkerTurn:
     def __init__(self, until: float) -> None:
         self.gate = Gate()
         self.until = until
-        """When it must be over (monotonic)."""
+        """Monotonic time at which it must be over."""
 
 
 class Turnstile:
@@ -253,7 +253,7 @@ class Group(NamedTuple):
     calls: Sequence[PluginCall]
     until: float
     in_place: bool = False
-    """Whether this is code on little data that has declared that it never blocks: it runs on the caller's thread."""
+    """True for code on little data that has declared that it never blocks: it runs on the caller's thread."""
 
 
 Stages: TypeAlias = Generator[Group, None, R]
@@ -271,7 +271,7 @@ class _Job(Generic[R]):
         self.group = group
         self.pending: list[PluginCall] = []
         self.ended: StopIteration | Exception | None = None
-        """How the stages ended, if they did."""
+        """Result or exception of the stages, once they ended."""
         self._stages = stages
         self._at = at
         self._began: float | None = None

@@ -25,7 +25,7 @@ from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows
 
 IndexKind: TypeAlias = Literal["calibrated", "classic"]
-"""How the index is made."""
+"""Method by which the index is made."""
 
 
 class CoherenceSensor:

@@ -60,7 +60,7 @@ class SensorLight:
         scale = sensor_scale_for(fingerprint)
         self.fingerprint = fingerprint
         self.fitted = scale.embedder == fingerprint
-        """Whether the scale was fitted for this embedder."""
+        """True if the scale was fitted for this embedder."""
         others = scale_for(None).curves
         known = {name: curve for name, curve in others.items() if name in self._metrics and name not in scale.curves}
         scale = msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **known}))

@@ -42,7 +42,7 @@ MAX_ITEMS = 8
 """Items that a piece of evidence may point at."""
 
 SLACK = 1e-6
-"""How far outside [0, 1] a value may be and still be taken as rounding."""
+"""Distance from [0, 1] up to which a value is taken as rounding."""
 
 
 def as_evidence(found: object) -> Evidence:
@@ -99,7 +99,7 @@ class Result(NamedTuple):
     value: float | None
     evidence: Evidence | None = None
     reason: str = ""
-    """Why there is no value, where the metric says so."""
+    """Reason that the metric gives for having no value."""
 
 
 SILENT = Result(None)
@@ -189,7 +189,7 @@ class MeasurePlan:
         self.embedder_in_place = runs_in_place(cache.embedder, "embed", "embed_batch")
         self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
         self.in_place = self.state_in_place and self.embedder_in_place and self.metrics_in_place
-        """Whether everything may run on the caller's thread."""
+        """True if everything may run on the caller's thread."""
         pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
         told = isinstance(getattr(provider, "told", None), int)
         steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)

@@ -111,7 +111,7 @@ class Windows:
         self._windows: dict[Kind, Window] = {kind: Window() for kind in KINDS}
         self._tables: dict[tuple[Kind, Kind], tuple[int, int, Matrix]] = {}
         self.results: dict[str, Any] = {}
-        """What came of the metrics that look at nothing but windows, at the newest tick measured in place."""
+        """Results of the metrics that read nothing but windows, at the newest tick measured in place."""
         self._fingerprint = ""
         self._generation = 0
         self._lock = Lock()

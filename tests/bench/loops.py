@@ -28,7 +28,7 @@ PLACES = 3
 """Places at which repeats are put into a run, each on its own."""
 
 ROUNDS = {1: 6, 2: 5, 3: 4, 4: 4}
-"""How often a cycle goes round, by period."""
+"""Repetitions of a cycle, by period."""
 
 
 RULE = RepeatedToolCallLoop()

@@ -18,7 +18,7 @@ from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 SILENT = -1.0
-"""What a score counts as where it is unknown: lower than any."""
+"""Score of a run whose score is unknown: lower than any."""
 
 Run = dict[str, Any]
 Floats = npt.NDArray[np.float64]

@@ -95,13 +95,13 @@ class ServiceCues(msgspec.Struct):
     tool: str = ""
     """The tool called last."""
     waiting: bool = False
-    """Whether a call waits for its result; a further one is parallel to it."""
+    """True while a call waits for its result; a further one is parallel to it."""
     replied: bool = False
-    """Whether the newest event is a reply, which a call would make a remark."""
+    """True if the newest event is a reply, which a call would turn into a remark."""
     refused: bool = False
-    """Whether that reply is a refusal."""
+    """True if that reply is a refusal."""
     over: bool = False
-    """Whether the task has ended; what comes next begins another."""
+    """True once the task has ended; the next event begins another."""
 
     def begin(self) -> None:
         """Begin another task."""

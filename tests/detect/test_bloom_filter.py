@@ -1,4 +1,4 @@
-"""What left a memory is known to have been there, and hardly anything else is; both filters are bounded."""
+"""Items that left a memory are known to have been there, and hardly any other is; both filters are bounded."""
 
 from __future__ import annotations
 

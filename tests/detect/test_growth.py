@@ -61,7 +61,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "attached numbers": lambda text: list(sources._attached(text)),
     "key that commands": text_analysis._commands,
 }
-"""What searches in several steps."""
+"""Functions that search in several steps."""
 
 PIECES = (
     'a', ' ', '\n', '\t', '0', '.', '-', '/', '_', "'", '"', '`', '```', '{', '}', '{{', '{%', '[', '<', '<|', '|',

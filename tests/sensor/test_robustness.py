@@ -21,7 +21,7 @@ LIMIT = 0.4
 """``timeout_s`` in these tests."""
 
 PATIENCE = LIMIT + 1.5
-"""What a measurement may take on a busy machine; a hang would take for ever."""
+"""Seconds that a measurement may take on a busy machine; a hang would take for ever."""
 
 
 class Named:

@@ -25,7 +25,7 @@ class Host:
         self.patch = patch
         self.applied = 0
         self.fails = False
-        """Whether telling it fails."""
+        """True if reporting to it fails."""
 
     def get_config(self, agent_id: str) -> dict[str, Any]:
         return {"level": 1}
