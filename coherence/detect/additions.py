@@ -127,10 +127,7 @@ NOW = word_set("now jetzt nun désormais maintenant ahora agora ora adesso nu te
 PRONOUNS = _WORDS["pronouns"]
 BECOME = word_set("instead gone became becomes")
 POLITE = _WORDS["polite"]
-MADE = word_set(
-    "change changes improvement improvements enhancement enhancements addition additions extra extras bonus done "
-    "applied added made included fixes features änderungen verbesserungen améliorations mejoras cambios melhorias"
-)
+MADE = _WORDS["made"]
 """Words of a heading that says that its items were done."""
 
 BECAUSE = word_set("since because as weil da car puisque porque ya")

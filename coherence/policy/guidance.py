@@ -46,7 +46,7 @@ HEALING: Mapping[str, str] = {
     "error_cascade": "a small read-only call usually tells more than another try",
     "blind_edit": "reading the file first shows what an edit would replace",
 }
-"""Pattern -> what to say where this agent has no record of its own."""
+"""Pattern -> default hint, where no lesson fits the error."""
 
 ONLY_THE_USER = "Only the user can say whether it is wanted."
 """Hint for a call that was not asked for; the text that it may follow is not repeated to the agent."""
