@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
@@ -16,16 +17,16 @@ from coherence.core.validation import check_count, check_flag, check_number, che
 from coherence.monitor.inputs import message_text, result_text
 
 
-class HostEvents:
+class HostEvents(ABC):
     """Methods by which a host records the life of an agent; a bad argument never stops the host."""
 
     def __init__(self) -> None:
         self._calls = itertools.count(1)
         self._call_prefix = f"call-{os.urandom(3).hex()}"
 
+    @abstractmethod
     def _record(self, make: Callable[[], Event]) -> None:
         """Record the event that ``make`` returns, or the error that it raises as a fault."""
-        raise NotImplementedError
 
     def goal(self, text: str) -> None:
         """Set the task of the agent from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -94,7 +95,7 @@ _OUTAGE = lazy_regex(
 )
 
 
-class FailedCalls:
+class FailedCalls(ABC):
     """Rule about failed actions: the score is 0.5 at ``guide`` of them and 1 at twice that.
 
     ``None`` before the first action. The names of rules, their limits and their advice are attributes of the class.
@@ -123,13 +124,13 @@ class FailedCalls:
             seqs_of(failed),
         )
 
+    @abstractmethod
     def failed(self, facts: Facts) -> list[Action]:
         """Return the failed actions that count, oldest first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def why(self, failed: list[Action]) -> str:
         """Return the sentence about them."""
-        raise NotImplementedError
 
 
 def _last_while(actions: Sequence[Action], test: Callable[[Action], bool]) -> list[Action]:
