@@ -187,26 +187,37 @@ class CoherenceSensor:
         """
         return await drive_async(self._steps(tick))
 
-    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+    def measure_sync(self, tick: Tick | None = None, /, *, until: float | None = None) -> Reading:
         """Measure now, from any thread. Inside a running event loop, the loop waits.
 
-        Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
-        """
-        return drive_sync(self._steps(tick, in_place=self._plan.in_place and self._on_reading is None))
+        Async plug-ins are awaited on a loop that the package keeps on a thread of its own. A finalizer or a signal
+        handler that interrupts a measurement of its own thread gets an empty reading, whose error says so.
 
-    def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
+        Parameters
+        ----------
+        tick : Tick, optional
+            Number and time of the reading.
+        until : float, optional
+            Time, as :func:`time.monotonic` tells it, by which to be done, if that is before ``timeout_s`` is over.
+        """
+        in_place = self._plan.in_place and self._on_reading is None
+        return drive_sync(self._steps(tick, in_place=in_place, until=until))
+
+    def _steps(
+        self, tick: Tick | None, *, in_place: bool = False, until: float | None = None
+    ) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         tick = tick or Tick()
         now = time.monotonic()
-        deadline = now + self.timeout_s
+        deadline = min(now + self.timeout_s, now + self.timeout_s if until is None else until)
         with self._lock:
             seq = tick.seq if tick.seq is not None else self._last_seq + 1
             self._last_seq = max(self._last_seq, seq)
             turn = self._turnstile.enter(deadline)
         try:
             if not self._turnstile.is_in(turn):
-                yield turn.gate, self.timeout_s
+                yield turn.gate, max(deadline - now, 0.0)
             if not self._turnstile.is_in(turn):
                 message = f"an earlier measurement was not done after {self.timeout_s:g} s"
                 return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
