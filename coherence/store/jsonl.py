@@ -48,6 +48,7 @@ def export_jsonl(store: Store, folder_or_path: str | Path) -> int:
     path = trail_path(folder_or_path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Two exports at once would both append the same events.
         with alone(path.parent):
             return _append(store, path)
     except OSError as error:
@@ -117,6 +118,7 @@ def _append(store: Store, path: Path) -> int:
     after = 0 if last is None else last.id
     if last is not None:
         there = next(store.audit_rows(after=after - 1), None)
+        # By its own row or, once pruned, by the hash that its successor follows; after a gap nothing can be compared.
         if there is not None and last.hash != {after: there.hash, after + 1: there.prev_hash}.get(there.id, last.hash):
             raise StoreError(path, f"this audit trail is of another store than {store.path}; choose another folder")
         if there is None and store.count_events() and next(store.audit_rows()).id <= after:
