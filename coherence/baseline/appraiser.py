@@ -88,7 +88,7 @@ class SignalBaseline(msgspec.Struct):
         return trust * self.mean + (1.0 - trust) * cold_mean
 
 
-MIN_STD = 0.02
+MIN_STD = 0.02  # else the first change of a signal that stood still would be beyond all measure
 
 
 def sigmoid(z: float, shift: float = 3.0, clamp: float = 6.0) -> float:
@@ -275,6 +275,7 @@ class Appraiser(EventDetector[AppraiserState]):
         """Compare how often calls fail and repeat, as the state has just counted them."""
         state = self.state
         failing = state.facts.error_streak > 0
+        # Patient: an agent that goes on failing must not get used to it.
         self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
         self._compare("repetition", Repetition(state).compute(), failing=failing)
         self._settle()
@@ -381,6 +382,7 @@ class Appraiser(EventDetector[AppraiserState]):
         if unusual:
             baseline.refused += 1
         if not unusual or (not patient and baseline.refused > config.patience):
+            # learn() would begin the count anew, and the next sample as unusual would have to wait again
             refused = baseline.refused if unusual else 0
             baseline.learn(value, config.alpha)
             baseline.refused = refused

@@ -178,6 +178,7 @@ class Watch(msgspec.Struct, kw_only=True):
             self.alarmed += alarm
             self.alarms.observe(alarm / self.budget - 1.0)
         if self.own:
+            # Uniform while nothing has changed, so that both bets gain nothing on average.
             share = p_value(value, self.ordered, coin)
             self.higher.observe(1.0 - 2.0 * share)
             self.lower.observe(2.0 * share - 1.0)

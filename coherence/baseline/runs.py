@@ -166,6 +166,7 @@ class Runs(EventDetector[Run]):
         fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
         for metric in vectors:
             self.versions.pop(metric.name, None)
+            # without one, values by two models could not be told apart
             if isinstance(fingerprint, str):
                 self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
         for name in [name for name, version in self.versions.items() if not (name + version).isprintable()]:

@@ -84,6 +84,7 @@ FAILURE_CHARS = 400
 CHANGED = 0.5
 """Weight of a call with the same result where something was changed since, and nothing came of it."""
 
+# No redirection to a file: 2>, &>, =>, <>, ->, >=, >&1, > /dev/null.
 _CHANGES = lazy_regex(
     r"(?<![0-9&=<-])>{1,2}(?![&>=]|\s?/dev/null)|\bsed -i|\btee\b|\bpatch\b"
     r"|\bgit (?:apply|checkout|stash|reset|commit|merge|revert|pull)\b|\b(?:mv|cp|rm|mkdir|touch|install)\b"
@@ -280,6 +281,7 @@ def _tells_to_change(names: Sequence[str], arguments: object) -> bool:
     if not isinstance(arguments, dict) or not (MUTATING.isdisjoint(names) and READING.isdisjoint(names)):
         return False
     texts = [value for value in arguments.values() if isinstance(value, str)]
+    # where there are several, none of them is a command line
     if len(texts) != 1:
         return False
     return _first_verb_changes(name_words(" ".join(texts[0][:COMMAND_CHARS].split()[:CLI_WORDS])))
@@ -367,6 +369,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         acts = is_mutating(tool) or _tells_to_change(names, arguments)
         text = observed.text.raw[:COMMAND_CHARS]
         changes = any(sign in text for sign in _IN_CHANGES) and _CHANGES.search(text) is not None
+        # nothing is left of it that changes anything but the ">>"
         adds = changes and ">>" in text and _CHANGES.search(text.replace(">>", "")) is None
         waiting[observed.seq] = Waiting(sketch(told), sketch(_sought(names, told)), about, acts, adds)
         if len(waiting) > MAX_OPEN:
@@ -422,6 +425,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         data.changes += changes
         data.waited += waits
         tried = data.tried
+        # Kept with its own change, so that the same call right after it comes after no other one.
         data.tried = [*tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
         data.changing = [seq for seq in data.changing if seq != action.called]
         if waits or action.called < data.newest:  # made at once with the one before: one attempt
