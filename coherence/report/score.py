@@ -248,6 +248,7 @@ def score_transcript(
             result = m.result
             assert result is not None
             results.append(result)
+            # Everything since the tick before was recorded by this step, its own tick included.
             for seq in range(max(steps_of, default=0) + 1, result.appraisal.seq + 1):
                 steps_of[seq] = at
             context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
@@ -316,6 +317,7 @@ def record_step(monitor: Monitor, step: Step, open_calls: list[tuple[str, str]])
         Calls without a result, by id and tool; changed. Results come in the order of their calls.
     """
     if step.role == "tool":
+        # Not every format names the tool of a result; then results come in the order of the calls.
         call = next((pair for pair in open_calls if pair[1] == step.tool_name), open_calls[0] if open_calls else None)
         if call is not None:
             open_calls.remove(call)

@@ -15,6 +15,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import number_of
 from coherence.report.text import clean, number, undirected
 
+# Not the slash of an end tag: a name is marked up before it is made breakable.
 _JOINT = lazy_regex(r"(?<!<)([/_-])(?=\w)")
 
 
