@@ -105,6 +105,7 @@ def read_source(path: str | Path) -> Source:
 
 def _opened(path: str | Path) -> io.BufferedReader:
     if str(path) == STDIN:
+        # the interpreter's own standard input stays open
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     return open(path, "rb")  # the caller closes it
 
