@@ -373,6 +373,7 @@ class Appraiser(EventDetector[AppraiserState]):
             std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0)) ** COLD_FALL
             z = (value - usual) / std
         pressure = sigmoid(z, config.shift, config.clamp)
+        # Errors press even where they are usual for this agent.
         if name == "error_rate" and config.error_share_floor and value > ERRORS_FREE:
             pressure = max(pressure, (value - ERRORS_FREE) / (1.0 - ERRORS_FREE))
         mood.signals[name] = Signal(value, usual, max(z, 0.0), pressure)
@@ -405,6 +406,7 @@ class Appraiser(EventDetector[AppraiserState]):
             least = floors[min(count, len(floors)) - 1] if count and floors else 0.0
             if least > whole:
                 whole, floor = least, f"{count} {what}" if count > 1 else "an error"
+        # While errors go on the pressure does not fall, whatever calms down in between.
         if streak and mood.pressure > whole and config.streak_floor:
             whole, floor = mood.pressure, mood.floor or (f"{streak} errors in a row" if streak > 1 else "an error")
         mood.pressure, mood.floor = whole, floor

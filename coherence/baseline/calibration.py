@@ -188,8 +188,10 @@ class Watch(msgspec.Struct, kw_only=True):
             self.ordered.remove(self.values.pop(0))
         if not self.own and len(self.values) >= needed_runs(self.budget):
             self._begin()
+        # Fewer runs could set no threshold at all.
         if self.drift != "holds" and len(self.values) >= least_runs(self.budget):
             self.why = f"{self._found()} after {len(self.values)} runs"
+            # those before are of the time before the change
             self.values = self.values[-needed_runs(self.budget) :]
             self.ordered = sorted(self.values)
             self.renewed += 1

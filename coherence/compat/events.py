@@ -372,6 +372,7 @@ def _message(who: str, row: Any, names: dict[str, str]) -> _Said:
     calls = _decoded(row.get("tool_calls"))
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
+            # OpenAI's form has name and arguments one level further down
             _add_tool(said, {**call, **_as_dict(call.get("function")), "type": "tool_call"}, names)
     if who == "tool" and not said.results:
         _add_tool(said, {"type": "tool_call_response", **row}, names)

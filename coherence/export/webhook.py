@@ -259,11 +259,9 @@ class Webhook:
             return _Answer(type(error).__name__, again=True)
 
     async def _post(self, body: bytes, key: str) -> _Answer:
-        """Post once; only the status and the pause asked for are read of the answer.
-
-        A timeout of httpx is one for each read, which a server may stretch for ever; this one is for all together.
-        """
+        """Post once; only the status and the pause asked for are read of the answer."""
         client = self._httpx.AsyncClient(verify=self._certificates, trust_env=False, timeout=None)
+        # One limit for all together: a timeout of httpx is one for each read, which a server may stretch for ever.
         async with asyncio.timeout(self.timeout_s), client:
             headers = {**self._headers, "Idempotency-Key": key}
             async with client.stream("POST", self._url, content=body, headers=headers) as response:

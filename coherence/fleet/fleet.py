@@ -412,6 +412,7 @@ class _Neighbours:
             # a copy: agents come and go on other threads
             for other, monitor in list(fleet._agents.items()):
                 if other != self._name:
+                    # without fold the caller holds its lock, and may not ask for another agent's
                     spent = together(spent, monitor.spent if fold else monitor.known_spent)
         with suppress(ValueError, KeyError):  # an agent was removed at this moment
             own = self._pressures(fleet.trust.upstream(self._name), fold=fold)

@@ -159,10 +159,12 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def asked(self, reading: Reading) -> Finding | None:
         """Return the finding whose rule asked for the band, ``None`` where a sign, or nothing, did."""
+        # A run may have been scored without decisions.
         if not reading.cause or reading.cause in reading.losses or reading.tick_seq >= len(self.decisions):
             return None
         findings = [finding for finding in self.decisions[reading.tick_seq].findings if finding.active]
         worst = worst_kind([finding.acts for finding in findings])
+        # "policy" is the name of no finding: then the most severe one asked for the band.
         wanted = [found for found in findings if found.rule == reading.cause or found.acts == worst]
         return max(wanted, key=lambda found: found.rule == reading.cause, default=None)
 

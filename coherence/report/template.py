@@ -33,6 +33,7 @@ def environment(package: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # any text that a template writes: a control character would make the page malformed
         finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
     made.filters |= {

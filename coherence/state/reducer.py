@@ -294,6 +294,7 @@ class AgentState(EventDetector[Facts]):
         event = sound(event)
         if event.input_tokens is not None:
             facts.tokens_in = min((facts.tokens_in or 0) + event.input_tokens, MAX_TOTAL)
+            # what was written stands in the context of the next call
             facts.context_used = event.input_tokens + (event.output_tokens or 0)
         if event.output_tokens is not None:
             facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)

@@ -134,15 +134,12 @@ def _append(store: Store, path: Path) -> int:
 
 
 def _last_row(path: Path) -> AuditRow | None:
-    """Return the newest event of the trail, also of its files that were moved aside in the same folder.
-
-    A line that a crash left half-written is cut off.
-    """
+    """Return the newest event of the trail, also of its files that were moved aside in the same folder."""
     if path.exists() and path.stat().st_size:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             end = whole.rfind(b"\n") + 1
             last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
-        os.truncate(path, end)
+        os.truncate(path, end)  # cuts off a line that a crash left half-written
         if last:
             row = decode_line(last)
             if row is None:

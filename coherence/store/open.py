@@ -108,11 +108,8 @@ def _open(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Con
 
 
 def _refuse_strangers(path: Path, timeout_s: float) -> None:
-    """Look at the file without the right to change it: a writer's close would already touch another program's file.
-
-    The first look ignores the log, so it leaves no log files beside another program's file; the second one sees what
-    is in the log only.
-    """
+    """Look at the file without the right to change it: a writer's close would already touch another program's file."""
+    # The first ignores the log and so leaves no log files beside another's; the second sees what is in the log only.
     looks: tuple[Literal["ro&immutable=1", "ro"], ...] = ("ro&immutable=1", "ro")
     for mode in looks:
         connection = connect(path, mode)
