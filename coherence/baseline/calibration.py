@@ -191,7 +191,7 @@ class Watch(msgspec.Struct, kw_only=True):
         # Fewer runs could set no threshold at all.
         if self.drift != "holds" and len(self.values) >= least_runs(self.budget):
             self.why = f"{self._found()} after {len(self.values)} runs"
-            # those before are of the time before the change
+            # older ones say most of the time before the change
             self.values = self.values[-needed_runs(self.budget) :]
             self.ordered = sorted(self.values)
             self.renewed += 1

@@ -250,7 +250,7 @@ _KEYS = (
     ("private-key", r"privatekeys?"),
     ("api-key", rf"(?:{'|'.join(_OWNERS)}|account)keys?"),
     ("secret", r"secrets?"),
-    # next_token, eos_token and their like are places in a list or marks of a vocabulary
+    # next_token, eos_token and their like are places in a list or marks of a vocabulary, no secrets
     ("token", r"(?<!next)(?<!page)(?<![be]os)(?<!pad)(?<!unk)(?<!sep)(?<!cls)(?<!mask)(?<!stop)token"),
     ("authorization", r"authorization"),
     ("cookie", r"cookies?"),

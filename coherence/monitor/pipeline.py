@@ -263,7 +263,7 @@ class AgentPipeline:
         if type(event) is not Ticked or recorded is None:
             return
         if recorded.reading is not None:
-            # Both learn from the reading itself; the rest of a tick is in the recording.
+            # Both learn at each measurement; what was found and decided is in the recording.
             self.appraiser.appraise(recorded.reading)
             self.semantics.settle()
         self._remember(event, recorded)

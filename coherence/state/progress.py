@@ -84,7 +84,7 @@ FAILURE_CHARS = 400
 CHANGED = 0.5
 """Weight of a call with the same result where something was changed since, and nothing came of it."""
 
-# No redirection to a file: 2>, &>, =>, <>, ->, >=, >&1, > /dev/null.
+# These are no redirections to a file: 2>, &>, =>, <>, ->, >=, >&1, > /dev/null.
 _CHANGES = lazy_regex(
     r"(?<![0-9&=<-])>{1,2}(?![&>=]|\s?/dev/null)|\bsed -i|\btee\b|\bpatch\b"
     r"|\bgit (?:apply|checkout|stash|reset|commit|merge|revert|pull)\b|\b(?:mv|cp|rm|mkdir|touch|install)\b"

@@ -129,7 +129,7 @@ def _owner(connection: sqlite3.Connection) -> Any:
 
 
 def _refuse_stranger(path: Path, owner: int, version: int, tables: int) -> None:
-    # An empty SQLite file is taken: another process has just made it and not migrated it yet.
+    # An empty SQLite file is taken: another process may have made it and not migrated it yet.
     if owner != schema.APPLICATION_ID and (owner or tables or version):
         raise StoreError(
             path, f"this is a SQLite file of another program (application_id {owner:#x}); choose another path"
