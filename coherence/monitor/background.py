@@ -65,6 +65,7 @@ class Background:
         self._wake.set()
 
     def _start(self) -> None:
+        # daemon: the interpreter would wait for any other before it lets atexit finish the work
         thread = Thread(target=self._run, name="coherence-background", daemon=True)
         try:
             thread.start()
@@ -77,6 +78,7 @@ class Background:
     def _run(self) -> None:
         while True:
             pause = self._turn()
+            # Cleared only here: a call that comes during the turn ends the wait at once.
             if self._wake.wait(pause):
                 self._wake.clear()
 
@@ -85,6 +87,7 @@ class Background:
         now = time.monotonic()
         with self._lock:
             due = [worker for worker, at in self._busy.values() if at <= now]
+            # Taken out before they work: a call that comes meanwhile puts them in again.
             for worker in due:
                 del self._busy[id(worker)]
         for worker in due:

@@ -39,7 +39,7 @@ MAX_PENDING = 100
 
 MAX_EVENTS = 10_000
 MAX_READINGS = 256
-SNAPSHOT_EVERY = 1_000
+SNAPSHOT_EVERY = 1_000  # so that going on with a session folds about so many events at most
 FORK_WAIT_S = 3.0
 """Seconds that a fork waits at most for a measurement under way."""
 
@@ -125,6 +125,7 @@ class Worker:
         if self._full:
             self.settle_accounts(raising=True)
             self.after()
+        # While the store is down nobody waits for it: recording must stay cheap.
         elif len(self._inbox) + self._waiting >= MAX_PENDING and not self._store_down:
             self.settle_accounts(raising=False, wait_s=PATIENCE_S)
         else:
@@ -145,6 +146,7 @@ class Worker:
 
     def decide(self, reason: str) -> TickResult | None:
         """Measure if anything has happened since the newest measurement; return the newest."""
+        # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
         around = self._look_around(fold=True)
         opinion = self._second_opinion()
         with self._lock:
@@ -198,6 +200,7 @@ class Worker:
             self.closed = True
             self._add_snapshot()
             if self.recorder is not None:
+                # the run under way too: nobody else will tell how far its metrics rose
                 self.recorder.add_runs([self.pipeline.runs.row()])
         try:
             self._save(raising=raising, last=True)
@@ -249,6 +252,7 @@ class Worker:
             result = self.pipeline.fold(seq, ts, event)
         except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
+            # a fault that cannot be folded would make faults for ever
             if type(event) is not events.Fault:
                 self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
         if self._lesson_recall is not None:
@@ -260,6 +264,7 @@ class Worker:
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.FleetContext(event.tree, event.received)
         if self.recorder is not None:
+            # before the record, which may be written at once, with this number
             self.recorder.run = self.pipeline.runs.run.number
             self.recorder.add(record)
             self.recorder.add_runs(self.pipeline.runs.pop_finished())
@@ -297,6 +302,7 @@ class Worker:
         if recorder is None:
             return
         learned = None
+        # What tests and replays did must not become what is normal for the agent.
         if last and recorder.session.source not in ("test", "replay"):
             learned = self._legacy(recorder)
         try:
@@ -305,6 +311,7 @@ class Worker:
                 return
             if recorder.behind:
                 self._rejoin(recorder)
+                # what rejoining has added; no later write will take it
                 if self.closed:
                     recorder.save(wait_s=wait_s)
         except Exception as error:  # what this package could not write must not stop the host
@@ -333,14 +340,17 @@ class Worker:
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
+        # In this order: who writes never asks for the lock, so the two cannot wait for each other.
         with self._lock, recorder.writing:
             if not recorder.behind or self._reopen is None:
                 return
             pipeline, seq = self._reopen()
             waiting = recorder.rejoin(seq)
+            # A process that tells only a few events never comes to the thousandth itself.
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, pack(pipeline.snapshot()))
             for record in waiting:
+                # not folded anew: the host has been told these decisions
                 pipeline.apply(record.seq, record.ts, record.event, record.result)
                 seq = record.seq
             self.pipeline, self._seq = pipeline, seq
@@ -349,6 +359,7 @@ class Worker:
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""
+        # first: what is posted from here on has to call again
         self._called = False
         if self.closed:
             return None

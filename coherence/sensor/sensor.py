@@ -192,6 +192,7 @@ class CoherenceSensor:
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """
+        # A callback is the host's code and may block, so it never runs on the caller's thread.
         return drive_sync(self._steps(tick, in_place=self._plan.in_place and self._on_reading is None))
 
     def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
@@ -200,6 +201,7 @@ class CoherenceSensor:
         tick = tick or Tick()
         now = time.monotonic()
         deadline = now + self.timeout_s
+        # Number and place in the queue at once, so that readings are made in the order of their numbers.
         with self._lock:
             seq = tick.seq if tick.seq is not None else self._last_seq + 1
             self._last_seq = max(self._last_seq, seq)
@@ -222,6 +224,7 @@ class CoherenceSensor:
 
     def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
         reading = self._lit((yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()))
+        # Before the callback, which may ask the sensor for its newest reading.
         self._store(reading)
         callback = self._on_reading
         if callback is None:
