@@ -280,7 +280,6 @@ def _promises(task: str, text: str) -> Iterator[str]:
 def _tells_of_work(heading: str) -> bool:
     """Tell whether a heading says that its items were done: "other changes", not "other concerns"."""
     words = _PLAIN.findall(heading.lower())
-    # MADE has words of a few languages with Latin letters only.
     return not heading.isascii() or (not MADE.isdisjoint(words) and words[0] not in PRONOUNS)
 
 
@@ -437,7 +436,7 @@ def _comes_in(clause: str, tokens: Sequence[str], match: re.Match[str]) -> bool:
     before, after = tokens_of(clause[: match.start()]), tokens_of(clause[match.end() :])
     if not KEPT.isdisjoint(tokens) or _unreal(before) or (not clause.isascii() and _DENSE_NOT.search(clause)):
         return False
-    # "here it is with a timeout"
+    # "Here it is with a timeout."
     if not ADDING.isdisjoint(before) or "with" in before[-8:] or not DONE["add"].isdisjoint(after):
         return True
     return any(word in clause for word in ("添加", "加了", "增加", "加上", "加入", "追加"))

@@ -17,10 +17,10 @@ Kind: TypeAlias = Literal["change", "mend", "make", ""]
 
 _MEND = lazy_regex(
     r"\b(?:fix|repair|solve|improv\w+|harden|robust\w*|reliab\w+|resilien\w+|production|optimi[sz]\w+|fast(?:er)?"
-    # not "the debug flag"
+    # Not "the debug flag".
     r"|slow\w*|speed|performan\w+|debug(?:ging)? (?:the|this|it|why)|diagnos\w+|investigat\w+|why|hangs?|crash\w*"
     r"|fail\w*|errors?|bugs?"
-    # not "delete the review"
+    # Not "delete the review".
     r"|broken|wrong|secur\w+|review (?:the|this|my|our|it)|observab\w+|best practices?|behebe\w*|reparier\w*"
     r"|korrigier\w*|fehler\w*"
     r"|langsam|schneller|verbesser\w*|corrig\w+|répar\w+|amélior\w+|erreur|lent|arregl\w+|mejor\w+|rápid\w+|lento"
@@ -107,7 +107,7 @@ _BRIEF = lazy_regex(
 )
 
 _OPEN = lazy_regex(
-    # deploy.sh is a file
+    # deploy.sh is a file.
     r"\b(?:convert\w*|migrat\w+|port (?:the|it|this|our)|porting|deploy(?:ing)?(?!\.)|publish\w*|releas\w+"
     r"|install\w*|refactor\w*|reduc\w+|simplif\w+|rewrit\w+|reorgani[sz]\w+|clean\w*|plan|perform|follow|arrange"
     r"|moderni[sz]\w+|redesign\w*|restructur\w+|split|extract[^.!?\n]{0,60}\b(?:into|class|function|method)"

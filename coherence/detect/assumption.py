@@ -30,7 +30,7 @@ FALLBACK = lazy_regex(
 """Something is put in the place of evidence. The letters in front are those that a phrase may begin with, for speed."""
 
 _NEGATED = lazy_regex(
-    # "why not assume it?" and "if not, assume it" do so
+    # "Why not assume it?" and "if not, assume it" deny nothing.
     r"(?:(?<!\bwhy )(?<!\bif )\bnot|\b(?:no|nor|never|neither|cannot|without|avoid(?:s|ed|ing)?)|n['’]t)\s{1,3}"
     r"(?:(?:a|an|any|the|be|been|being|to|do|have|need|make|making|made|use|using|used)\s{1,3}){0,3}\Z",
     re.IGNORECASE,
@@ -114,7 +114,7 @@ def fallbacks(text: str) -> list[re.Match[str]]:
         return found
     denied, end = False, 0
     for phrase in FALLBACK.finditer(text):
-        # What stands before the phrase before denies that one.
+        # What stands before the previous phrase denies that one.
         before = text[max(phrase.start() - _BEFORE, end) : phrase.start()]
         denied = bool(_NEGATED.search(before) or (denied and _JOINED.fullmatch(before)))
         end = phrase.end()

@@ -128,7 +128,7 @@ _LINT_RED = lazy_regex(
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
     r"|(?<!expected )\b(?:[Ff]ailures|[Ee]rrors|[Ff]ailed)[=:] ?[1-9]"  # unittest prints "OK (expected failures=2)"
-    r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",  # pytest and unittest, go, cargo, JavaScript
+    r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",  # pytest, unittest; go; cargo; JavaScript
     re.MULTILINE,
 )
 

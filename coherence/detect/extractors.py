@@ -317,7 +317,7 @@ def times(text: str) -> list[Claim]:
         if half:
             hours = [hour % 12 + (12 if half == "p" else 0)]
         else:
-            # 5:00 may be 17:00, but 05:00 is none
+            # 5:00 may be 17:00, 05:00 may not.
             hours = [hour % 24] if hour > 12 or match["h"].startswith("0") else [hour, (hour + 12) % 24]
         forms = tuple(f"t:{each:02d}:{minute:02d}" for each in hours)
         value = 3600.0 * hours[0] + 60.0 * minute + float(match["s"] or 0)

@@ -262,7 +262,7 @@ def _makes_up_for(later: Outcome, each: Outcome) -> bool:
 def _alike(each: Outcome, later: Outcome) -> bool:
     """Tell whether two calls of one tool are about the same thing: what is named in one is named in the other."""
     own, other = set(each.asked), set(later.asked)
-    return not own or each.shell or 2 * len(own & other) >= len(own)  # a quite different command may mend one
+    return not own or each.shell or 2 * len(own & other) >= len(own)  # another command may mend one
 
 
 def _unacknowledged(

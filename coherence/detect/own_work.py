@@ -188,5 +188,5 @@ def _unseen(after: str, made: Sequence[Made]) -> bool:
     words = [word for word in found[1].split() if len(word) > 3]
     if len(words) < 2 or not _ANY_OBJECT.isdisjoint(words):
         return False
-    # five letters: "prices" may stand there as "pricing"
+    # Five letters: "invoices" may stand there as "invoice".
     return not any(word[:5] in f"{each.call} {each.files} {each.result}" for word in words for each in made)
