@@ -142,7 +142,7 @@ def _hour(number: str, half: str | None) -> int:
 def _value(number: str) -> float | None:
     """Return a number in digits or in letters; ``None`` of letters that only match in any case, such as "s\u0131x"."""
     if number[0].isdigit():
-        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))  # not of "2,5"
+        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))  # "1.500"; not "2,5"
     found = NUMBER_WORDS.get(number.lower())
     return None if found is None else float(found)
 

@@ -338,7 +338,7 @@ class Corrections(msgspec.Struct, dict=True):
         sources = sorted(source for note in members for source in note.sources)
         if len(sources) < THRESHOLD:
             return None
-        # A step before that of a source, as in another life, must neither overflow nor weigh more than was said.
+        # A step before that of a source must neither overflow nor weigh more than what was said.
         weight = min(float(len(sources)), 2.0 ** min(_mass(sources) - step / HALF_LIFE, 60.0))
         if weight < THRESHOLD / 2:
             return None

@@ -152,7 +152,7 @@ def _read_one(
         if key == "args" and texts and not _PROCESS.isdisjoint(found.words) and beside.keys().isdisjoint(_SHELL_KEYS):
             found.argvs.append(texts)
         if key in _SHELL_KEYS and texts:
-            # "commands" are one a text, "command" is the words of one.
+            # "commands" holds one command a text, "command" the words of one.
             if key.endswith("s") or len(texts) == 1:
                 found.scripts.extend(texts)
             else:
