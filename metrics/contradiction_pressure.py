@@ -61,6 +61,7 @@ def _pressure(cosines: npt.NDArray[np.floating], below: float) -> float | None:
     if n < 2:
         return None
     apart = cosines < below
+    # each pair stands there twice, and each text beside itself
     pairs = (np.count_nonzero(apart) - np.count_nonzero(apart.diagonal())) // 2
     return float(pairs / (n * (n - 1) // 2))
 

@@ -44,6 +44,7 @@ def _diffusion(cosines: npt.NDArray[np.floating]) -> float | None:
     n = len(cosines)
     if n < 2:
         return None
+    # each pair stands there twice, and each text beside itself
     both_ways = float(cosines.sum(dtype=np.float64)) - float(cosines.trace(dtype=np.float64))
     return min(max(1.0 - both_ways / (n * (n - 1)), 0.0), 1.0)
 

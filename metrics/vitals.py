@@ -241,6 +241,7 @@ class Uncertainty:
 
     def _hesitation(self, data: MetricInput) -> float:
         said = [at for at, item in enumerate(self.state.context) if item.role == "assistant"][-TURNS - 2 :]
+        # The places of both agree only as long as no text has been left out for want of a vector.
         if len(said) < 3 or len(data.context_texts) != len(self.state.context):
             return 0.0
         cosines = data.cosines("context", "context")

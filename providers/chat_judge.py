@@ -19,7 +19,9 @@ INSTRUCTIONS = (
     "judge. Answer with one whole number from 0 (the claim is surely false) to 100 (surely true), and nothing else."
 )
 
+# Neither the end of a longer number nor a negative one.
 _NUMBER = lazy_regex(r"(?<![\d.-])(\d{1,3}(?:\.\d{1,6})?)\b")
+# Models that reason think aloud first, in numbers too.
 _THOUGHT = lazy_regex(r"\A\s{0,20}<think>.*?</think>", re.DOTALL)
 
 

@@ -67,7 +67,9 @@ class CrossEncoderJudge:
         if not logits or not all(map(math.isfinite, logits)):
             raise JudgeError(f"{self.name} gave {logits}, expected finite numbers")
         if len(logits) == 1:
+            # exp() overflows from 710 on
             return 1.0 / (1.0 + math.exp(-max(min(logits[0], 500.0), -500.0)))
+        # less the largest, for the same reason
         weights = [math.exp(value - max(logits)) for value in logits]
         return weights[self._place(model, len(logits))] / sum(weights)
 

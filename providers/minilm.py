@@ -100,6 +100,7 @@ def _session() -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # errors only: the runtime's warnings would stand in the host's output
     options.log_severity_level = 3
     if not has_vnni():
         # Without VNNI the 8-bit products of x86 saturate at 16 bits; this trades speed for the right sums.

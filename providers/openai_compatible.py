@@ -93,6 +93,7 @@ class OpenAICompatibleEmbedder:
 
     def _vectors(self, content: Any, count: int) -> npt.NDArray[np.float32]:
         try:
+            # the index says whose a vector is, not the order
             rows = sorted(content["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], np.float32)
         except (KeyError, TypeError, ValueError) as error:

@@ -88,7 +88,7 @@ class SignalBaseline(msgspec.Struct):
         return trust * self.mean + (1.0 - trust) * cold_mean
 
 
-MIN_STD = 0.02
+MIN_STD = 0.02  # else the first change of a signal that stood still would be beyond all measure
 
 
 def sigmoid(z: float, shift: float = 3.0, clamp: float = 6.0) -> float:
@@ -275,6 +275,7 @@ class Appraiser(EventDetector[AppraiserState]):
         """Compare how often calls fail and repeat, as the state has just counted them."""
         state = self.state
         failing = state.facts.error_streak > 0
+        # Patient: an agent that goes on failing must not get used to it.
         self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
         self._compare("repetition", Repetition(state).compute(), failing=failing)
         self._settle()
@@ -372,6 +373,7 @@ class Appraiser(EventDetector[AppraiserState]):
             std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0)) ** COLD_FALL
             z = (value - usual) / std
         pressure = sigmoid(z, config.shift, config.clamp)
+        # Errors press even where they are usual for this agent.
         if name == "error_rate" and config.error_share_floor and value > ERRORS_FREE:
             pressure = max(pressure, (value - ERRORS_FREE) / (1.0 - ERRORS_FREE))
         mood.signals[name] = Signal(value, usual, max(z, 0.0), pressure)
@@ -381,6 +383,7 @@ class Appraiser(EventDetector[AppraiserState]):
         if unusual:
             baseline.refused += 1
         if not unusual or (not patient and baseline.refused > config.patience):
+            # learn() would begin the count anew, and the next sample as unusual would have to wait again
             refused = baseline.refused if unusual else 0
             baseline.learn(value, config.alpha)
             baseline.refused = refused
@@ -403,6 +406,7 @@ class Appraiser(EventDetector[AppraiserState]):
             least = floors[min(count, len(floors)) - 1] if count and floors else 0.0
             if least > whole:
                 whole, floor = least, f"{count} {what}" if count > 1 else "an error"
+        # While errors go on the pressure does not fall, whatever calms down in between.
         if streak and mood.pressure > whole and config.streak_floor:
             whole, floor = mood.pressure, mood.floor or (f"{streak} errors in a row" if streak > 1 else "an error")
         mood.pressure, mood.floor = whole, floor

@@ -178,6 +178,7 @@ class Watch(msgspec.Struct, kw_only=True):
             self.alarmed += alarm
             self.alarms.observe(alarm / self.budget - 1.0)
         if self.own:
+            # Uniform while nothing has changed, so that both bets gain nothing on average.
             share = p_value(value, self.ordered, coin)
             self.higher.observe(1.0 - 2.0 * share)
             self.lower.observe(2.0 * share - 1.0)
@@ -187,8 +188,10 @@ class Watch(msgspec.Struct, kw_only=True):
             self.ordered.remove(self.values.pop(0))
         if not self.own and len(self.values) >= needed_runs(self.budget):
             self._begin()
+        # Fewer runs could set no threshold at all.
         if self.drift != "holds" and len(self.values) >= least_runs(self.budget):
             self.why = f"{self._found()} after {len(self.values)} runs"
+            # older ones say most of the time before the change
             self.values = self.values[-needed_runs(self.budget) :]
             self.ordered = sorted(self.values)
             self.renewed += 1

@@ -105,6 +105,7 @@ def log_capital(numbers: Floats, mean: float) -> Floats:
     """
     gains = (numbers + 1.0) / (mean + 1.0) - 1.0
     logs = np.log1p(SHARES[:, None] * gains).cumsum(axis=1)
+    # Taken out before exp(), which would overflow.
     best = logs.max(axis=0)
     total: Floats = best + np.log(np.exp(logs - best).mean(axis=0))
     return total

@@ -118,6 +118,7 @@ def learn_own_scale(runs: Sequence[StoredRun], scale: Scale, versions: Mapping[s
     start = np.array([1.0] * len(signs) + [0.0] * len(straight))
     least = np.array([LEAST] * len(signs) + [0.0] * len(straight))
     shipped, own = np.zeros(len(runs)), np.zeros(len(runs))
+    # Each fold has its share of good and of bad runs; without dice, so that all processes learn the same.
     fold = np.zeros(len(runs), int)
     for kind in (0.0, 1.0):
         fold[off == kind] = np.arange((off == kind).sum()) % FOLDS
@@ -130,6 +131,7 @@ def learn_own_scale(runs: Sequence[StoredRun], scale: Scale, versions: Mapping[s
     used = bool(better.mean() > 2.0 * better.std() / np.sqrt(len(runs)))
     weights, base = _fit(table, off, start, least, RIDGE)
     level = base + math.log(HALF_WAY / (1.0 - HALF_WAY))
+    # Few runs hardly move the level from where it was shipped.
     shift = (level - scale.base) * len(runs) / (len(runs) + NEEDED)
     learned = dict(zip([*signs, *straight], weights.round(3).tolist(), strict=True))
     return OwnScale(

@@ -93,6 +93,7 @@ class Run(msgspec.Struct):
         if not name.isprintable() or (name not in self.calls and len(self.calls) >= MAX_TOOLS):
             name = ""
         told = bool(score.unauthorised) and score.value > ALARM_5
+        # a call that is told teaches no score, but its tool is known from then on
         self.calls[name] = max(self.calls.get(name, 0.0), 0.0 if told else score.value)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
@@ -166,6 +167,7 @@ class Runs(EventDetector[Run]):
         fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
         for metric in vectors:
             self.versions.pop(metric.name, None)
+            # without one, values by two models could not be told apart
             if isinstance(fingerprint, str):
                 self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
         for name in [name for name, version in self.versions.items() if not (name + version).isprintable()]:

@@ -39,6 +39,7 @@ def label_run(store: Path, target: str, label: str, run: int | None) -> None:
             name = one_line(f"{row.agent}/{row.session}")
             raise click.UsageError(f"{name} is of the source {row.source!r}, which counts for nothing")
         session = began_as(kept, row.agent, row.session)
+        # a run may be labelled before anything of it is kept
         newest = newest_run(kept, row.agent, session) or 1
         if run is not None and run > newest:
             name = one_line(f"{row.agent}/{session}")

@@ -84,6 +84,7 @@ def read_schema(name: str) -> dict[str, Any]:
         raise KeyError(name)
     schema, shared = _read(f"{name}.json"), _read(_SHARED)["$defs"]
     inside = schema.setdefault("$defs", {})
+    # shared definitions refer to others
     while missing := sorted(set(_references(schema)) - inside.keys()):
         inside.update({each: shared[each] for each in missing})
     if not inside:

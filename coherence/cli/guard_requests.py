@@ -88,6 +88,7 @@ def _waited(kept: Store, agent: str, number: int, wait_s: float, done: Callable[
     seen, record = -1, _records(kept, agent)[number - 1]
     while not done(record) and time.monotonic() < until:
         time.sleep(LOOK_S)
+        # the ledger is read anew only when the trail has grown
         if (newest := newest_seq(kept, agent)) != seen:
             seen, record = newest, _records(kept, agent)[number - 1]
     return record

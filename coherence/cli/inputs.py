@@ -53,6 +53,7 @@ def make_embedder(spec: str) -> Any:
     name, _, arguments = spec.partition(":")
     try:
         embedder = lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
+        # Many load their model, or reach their server, only now.
         embedder.embed("a first text")
     except Exception as error:
         reason = str(error) if isinstance(error, CoherenceError) else f"{type(error).__name__}: {error}"

@@ -49,6 +49,7 @@ def opened_lessons(
     """
     path = split_target(None, store)[0]
     made: Any = False if embedder is None else make_embedder(embedder)
+    # opened() refuses a store that is not there.
     if make and not path.exists():
         try:
             Store(path).close()
@@ -101,6 +102,7 @@ def write_export(lessons: LessonStore, file: Path | None) -> None:
         else:
             write_atomically(file, b"".join(export_lessons(lessons)).decode())
             click.echo(f"lessons: {file}", err=True)
+    # An OSError as well, but whoever stops reading has seen enough.
     except BrokenPipeError:
         raise
     except OSError as error:

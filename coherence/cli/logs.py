@@ -58,6 +58,7 @@ def list_sessions(store: Path | None, *, as_json: bool) -> None:
 def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
     last = store.last_seq(row.id)
     newest = None
+    # Rarely do so many events lie between two ticks, and reading a long session whole would take its time.
     for event in store.events(row.id, after=max(last - 50, 0)):
         newest = event if event.reading is not None else newest
     reading = newest.reading if newest is not None else None
@@ -81,6 +82,7 @@ def print_log(target: str | None, *, store: Path | None, limit: int, kind: str |
     path, name = split_target(target, store)
     with opened(path) as kept:
         for row in find_sessions(kept, name):
+            # of one kind the newest may lie anywhere
             after = 0 if kind is not None else max(kept.last_seq(row.id) - limit, 0)
             found = deque((event for event in kept.events(row.id, after=after) if kind in (None, event.kind)), limit)
             if not as_json:

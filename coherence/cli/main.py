@@ -51,6 +51,7 @@ def _shared(command: F) -> F:
         file_option("--jsonl", "Write one JSON object per reading."),
         file_option("--step-scores", step_scores),
     )
+    # reversed, because click lists what was added last first
     for option in reversed(options):
         command = option(command)
     return command

@@ -88,5 +88,6 @@ def _same(first: Path, second: Path) -> bool:
 
 def _of_a_store(path: Path) -> bool:
     real = os.path.realpath(path)
+    # The log of a store is part of it: writing over it loses what was committed last.
     names = {real, *(real.removesuffix(ending) for ending in _BESIDE)}
     return any(is_sqlite(name) for name in sorted(names))

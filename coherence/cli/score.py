@@ -71,6 +71,7 @@ def score_files(
         print_document("coherence.score/1", _summary(runs, errors))
     elif runs:
         print_runs(runs)
+    # A list: a file that cannot be written keeps no other from it.
     written = [
         jsonl is None or write_output("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
         step_scores is None

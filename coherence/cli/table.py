@@ -151,6 +151,7 @@ def fold(text: str, width: int) -> list[str]:
                 gap = ""
             lines[-1] += gap + piece
             while cell_len(lines[-1]) > width:
+                # at least one character, however wide, or it would never end
                 most = next(at for at in range(len(lines[-1]), 0, -1) if cell_len(lines[-1][:at]) <= width or at == 1)
                 lines[-1:] = [lines[-1][:most], lines[-1][most:]]
     return [line for line in lines if line]

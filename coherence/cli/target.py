@@ -60,6 +60,7 @@ def opened(path: Path, *, option: bool = True) -> Iterator[Store]:
     if not path.is_file():
         hint = "; name a store with --store or COHERENCE_STORE" if option else "; STORE is the file of a store"
         raise click.UsageError(f"{path}: no such file{hint}")
+    # Before Store(), which would make a store of an empty file.
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     if not header.startswith(MAGIC):

@@ -90,6 +90,7 @@ class Tokens(msgspec.Struct):
         self.spans.append(Span(end - self.run, self.run, self.run_total / self.run))
         self.run, self.run_total = 0, 0.0
         if len(self.spans) > MAX_SPANS:
+            # the least unlikely: log-probabilities are below 0
             self.spans.remove(max(self.spans, key=lambda span: (span.mean * span.count, span.first)))
 
     def pop(self) -> Logprobs | None:

@@ -372,6 +372,7 @@ def _message(who: str, row: Any, names: dict[str, str]) -> _Said:
     calls = _decoded(row.get("tool_calls"))
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
+            # OpenAI's form has name and arguments one level further down
             _add_tool(said, {**call, **_as_dict(call.get("function")), "type": "tool_call"}, names)
     if who == "tool" and not said.results:
         _add_tool(said, {"type": "tool_call_response", **row}, names)
@@ -392,6 +393,7 @@ def _came_in(messages: list[_Said]) -> list[LLMEvent]:
     found: list[LLMEvent] = []
     for said in reversed([said for said in messages if said.who != "answer"]):
         if said.who == "user" and not said.results:
+            # with results after it, it began its turn in an earlier span
             return found or [LLMEvent.turn_start(said.text)]
         if not said.results:
             break
@@ -429,6 +431,7 @@ _TIMES = (("startTimeUnixNano", "start_time_unix_nano"), ("endTimeUnixNano", "en
 
 def _whole(value: Any) -> int:
     """Return a count; OTLP writes large ones as text. 0 where there is none."""
+    # longer ones are above 2**63 in any case
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else 0
@@ -454,6 +457,7 @@ def _value(typed: Any) -> Any:
 
 def _decoded(value: Any) -> Any:
     """Return what a JSON text holds, any other value as it is."""
+    # a text such as "12" or "true" is what somebody said
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:

@@ -54,6 +54,7 @@ class TurnLoop(RepeatedToolCallLoop):
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Return the loop that the newest call is part of, ``None`` if there is none."""
         part = self._part(state.facts)
+        # Too few for any loop: the state below is made at every decision otherwise.
         if len(part.actions) + len(part.open_calls) < self.guide:
             return None
         return super().__call__(AgentState(state.config, part), reading, appraisal)

@@ -395,6 +395,7 @@ class Regulator:
         prepared = prepare(result, hide_secrets=CONFIG.redact)
         assert isinstance(prepared, ToolResult)
         calls = self._pipeline.state.facts.open_calls
+        # The contract has no call ids; without one the state would close the newest call of any tool, so "none".
         id = next((c.id for c in reversed(calls) if c.tool == prepared.tool_name and c.seq > turn.seq), "none")
         self._fold_tool(msgspec.structs.replace(prepared, call_id=id))
         turn.failures += not event.success

@@ -110,6 +110,7 @@ def from_text(text: str) -> Saved:
     """
     try:
         data = check_text("json_str", text).encode()
+        # Looked at first: a state of another version is refused for its version, not for a field that differs.
         peek = _PEEK.decode(data)
         if peek.snapshot is msgspec.UNSET and peek.learned is not msgspec.UNSET:
             found = _from_classic(_CLASSIC.decode(data))

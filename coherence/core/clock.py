@@ -91,12 +91,14 @@ class IntervalClock:
             while not self._stopped and (last is None or self.ticks < last):
                 pause = self._due - time.monotonic()
                 if pause > 0:
+                    # a time-out is the next tick; otherwise stop() has woken it
                     with suppress(TimeoutError):
                         await asyncio.wait_for(wake.wait(), pause)
                         break
                 await measure(self._tick())
                 self._advance()
         finally:
+            # so that it can be driven again
             self._stopped = False
 
     def thread(self, sensor: Measurable) -> ClockThread:

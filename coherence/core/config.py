@@ -493,6 +493,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Limits on stored events, applied when the monitor is closed; ``None`` = keep everything."""
 
     def __post_init__(self) -> None:
+        # Copies that cannot change: whoever keeps the table that was given must not change settings by it.
         put = msgspec.structs.force_setattr
         put(self, "prices", freeze(self.prices))
         put(self, "rules", freeze(self.rules))

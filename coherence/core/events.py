@@ -420,6 +420,7 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
     low = [value < LOW_LOGPROB for value in values]
     spans: list[Span] = []
     start: int | None = None
+    # one at the end that is not low closes a span that reaches it
     for at, is_low in enumerate([*low, False]):
         if is_low and start is None:
             start = at

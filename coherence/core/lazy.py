@@ -30,6 +30,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(homes[name]), name)
+        # The next look-up finds it without coming here.
         setattr(sys.modules[package], name, value)
         return value
 

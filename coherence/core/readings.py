@@ -260,6 +260,7 @@ class MetricInput:
         """
         table = self._memo.get((rows, columns))
         if table is None:
+            # Read even where the table is made elsewhere: a source that failed has to raise.
             left, right = getattr(self, rows), getattr(self, columns)
             if self._tables is not None:
                 table = self._tables(rows, columns)
@@ -480,6 +481,7 @@ def excerpt(text: str, length: int = 120) -> str:
     >>> excerpt("one\n  two", 5)
     'one t…'
     """
+    # enough to see that there is more: whole texts would stay in the cache
     return _excerpt(text[: 2 * length + 1], length)
 
 

@@ -60,6 +60,7 @@ def _shape(gate: str, needle: str, kind: str, rest: str, *, literal: str = "") -
     # may not go on into the secret (task-…, desk-…) unless its end is an escape of JSON (\n) or of a URL (%3D).
     start = re.escape(literal or needle)
     behind = rf"(?:(?<![A-Za-z0-9_-]{start})|(?<=\\[nrt]{start})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{start}))"
+    # Six or more x are a mask and no secret.
     return _Rule(gate.encode(), needle.encode(), kind, lazy_regex(f"{start}{behind}(?![xX]{{6}}){rest}", re.ASCII))
 
 
@@ -68,7 +69,9 @@ _PEM = r"""-----BEGIN\ (?:[A-Z0-9]{1,12}\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----
       # cut off: headers and lines of base64, each behind what a listing or a diff puts at the start of a line
       | (?:(?:\s|\\[nrt]|["'+>|,]|\d{1,6}[\t:→])*+ (?:[A-Z][\w-]{1,20}:\ [^\n\\]{1,80}|[A-Za-z0-9+/=]{16,}+))++
         (?:(?:\s|\\[nrt])*+[A-Za-z0-9+/=]++(?=\s*\Z))? )"""
+# A bot's number has 8 to 10 digits; a look-behind has one width, so each length is written out.
 _TELEGRAM = r":(AA(?:(?<=(?<!\d)\d{8}:AA)|(?<=(?<!\d)\d{9}:AA)|(?<=(?<!\d)\d{10}:AA))[\w-]{30,40})(?![\w-])"
+# XXX and T000 stand for parts of an address in Slack's documentation.
 _SLACK_HOOK = r"hooks\.slack\.com/(?:services|workflows|triggers)/((?!X{3}|T0{3})[\w/-]{16,}+)"
 
 _SHAPES = (
@@ -89,6 +92,7 @@ _SHAPES = (
 )
 _CAPITAL_SHAPES = (
     *(_shape("", name, "aws-key", r"[A-Z0-9]{16}(?![A-Za-z0-9])") for name in ("AKIA", "ASIA")),
+    # only capitals are there to be looked for, so the needle is the part of AIza without small letters
     _shape("", "AI", "google-key", r"[\w-]{35}(?![\w-])", literal="AIza"),
     _shape("", "SG.", "sendgrid-key", r"[\w-]{16,64}\.[\w-]{16,64}(?![\w-])"),
     _shape("", "SK", "twilio-key", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
@@ -170,8 +174,10 @@ def _judge_argument(found: re.Match[str], text: str) -> Span | None:
     return None if _is_placeholder(found["value"]) else found.span("value")
 
 
+# Bounded, because a value may be read again from every name that stands within it.
 _MAX_VALUE = 256
 _END = r"""\d{0,2}(?![\w-]) (?:\\*["'`]\]?)?\*{0,2}"""
+# The annotation between a name and its value: password: str | None = "…".
 _TYPE = r"""(?:[ \t]*:[ \t]*(?:Optional\[)?&?(?:\w{0,9}str|bytes|string)\]?(?:[ ]?\|[ ]?\w{4,9})?(?=[ \t]*=))?"""
 _QUOTED = r"""[frbu]{0,2}(?P<quote>\\{0,7}["'`])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n]))*+)"""
 # A separator belongs to the value unless the value ends there: "a,b" against "a, b" and "a,user=b".
@@ -244,6 +250,7 @@ _KEYS = (
     ("private-key", r"privatekeys?"),
     ("api-key", rf"(?:{'|'.join(_OWNERS)}|account)keys?"),
     ("secret", r"secrets?"),
+    # next_token, eos_token and their like are places in a list or marks of a vocabulary, no secrets
     ("token", r"(?<!next)(?<!page)(?<![be]os)(?<!pad)(?<!unk)(?<!sep)(?<!cls)(?<!mask)(?<!stop)token"),
     ("authorization", r"authorization"),
     ("cookie", r"cookies?"),
@@ -382,6 +389,7 @@ def _outside_markers(found: list[Found], text: str) -> list[Found]:
 def _replace(text: str, found: list[Found]) -> str:
     parts: list[str] = []
     done, (start, end, kind) = 0, found[0]
+    # one more beyond the end, so that the last one is written out too
     for first, last, name in [*found[1:], (len(text) + 1, 0, "")]:
         if first < end:  # two that overlap are replaced as one
             end = max(end, last)

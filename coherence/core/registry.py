@@ -44,6 +44,7 @@ class Reference(msgspec.Struct, frozen=True):
         """Import the module and return what it calls so."""
         module, _, path = self.value.partition(":")
         found: Any = import_module(module.strip())
+        # an entry point may name extras: "module:name [extra]"
         for name in path.partition("[")[0].strip().split(".") if path else ():
             found = getattr(found, name)
         return found
@@ -125,8 +126,9 @@ def is_scalar(metric: object) -> bool:
         raise TypeError(f"{metric!r} has no compute method")
     try:
         parameters = list(inspect.signature(compute).parameters.values())
-    except ValueError:
+    except ValueError:  # written in C, it may have no signature
         return False
+    # Of a class, compute has its self as the first parameter still.
     if inspect.isclass(metric):
         bound = isinstance(inspect.getattr_static(metric, "compute", None), staticmethod | classmethod)
         parameters = parameters if bound else parameters[1:]

@@ -38,6 +38,7 @@ def check_number(field: str, value: object, *, least: float = -math.inf, most: f
     """Return a finite number in a range, or raise TypeError or ValueError that names the field."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{field} must be a number, not {shown(value)}")
+    # in this form it refuses NaN, infinity and ints beyond any float, too
     if not max(least, -sys.float_info.max) <= value <= min(most, sys.float_info.max):
         raise ValueError(f"{field} must be {_range(least, most)}, not {shown(value)}")
     return float(value)
@@ -85,6 +86,7 @@ def clean(text: str, most: int = MAX_TEXT) -> str:
     """
     if len(text) > most:
         half = most // 2
+        # Two texts that differ in the part left out stay two.
         whole = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         left_out = f"{len(text) - 2 * half:,} of {len(text):,} characters left out, hash {whole}"
         text = f"{text[:half]}\n[… {left_out} …]\n{text[-half:]}"
@@ -115,6 +117,7 @@ def to_json(field: str, value: Any) -> bytes:
         found = _ENCODER.encode(value)
     except Exception:  # a stranger's object may raise anything while it is read
         found = _encode_slowly(field, value)
+    # Nothing is deeper than it has brackets, so hardly anything is walked.
     if found.count(b"[") + found.count(b"{") > MAX_DEPTH:
         _check_depth(field, found)
     return found
@@ -166,6 +169,7 @@ def _as_text(value: object) -> str:
 
 
 _TOO_DEEP = f"{{field}} must be nested at most {MAX_DEPTH} levels deep"
+# Texts are taken whole, so that brackets within them do not count.
 _BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{\]}]')
 _ENCODER = msgspec.json.Encoder(enc_hook=_as_text)
 

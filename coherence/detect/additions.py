@@ -212,6 +212,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
     brief_answer = len(text) <= BRISK_CHARS
     brisk = same and brief_answer
     plain = brisk and is_one_act(task)
+    # Who asks "What time is it?", or for something to be made, wants no act in the world: "I set your watch."
     asks = (
         brisk
         and not may_be_mended(task)
@@ -223,8 +224,10 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
     short = len(_PLAIN.findall(text.split("\n", 1)[0].split(". ", 1)[0])) < 8
     listed = ""
     for number, line in enumerate(statements(_QUOTED.sub(" ", code_of(text)[1]))):
+        # "Shall I also add a timeout?" has added nothing.
         if "?" in line or "\uff1f" in line:
             continue
+        # Items below "Further changes:" need not say themselves that they are extra.
         strong = bool(listed) or _STRONG.search(line) is not None
         heading = brief_answer and _HEADING.match(line) is not None and (others or _tells_of_work(line))
         weak = strong or heading or _WEAK.search(line) is not None
@@ -252,6 +255,7 @@ def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
                 found += _objects(task, tokens, evidence, not first)
             if weak and evidence.anything and not clause.isascii():
                 found += _dense(task, clause)
+        # An item is often a bare noun: "- dark mode".
         if not found and (listed == "open" or heading) and len(line) <= ITEM_CHARS:
             found += _strange(task, [*things_of(tokens_of(line), -1)][:1])
         if number and brief and not found and short and len(_words(line)) > BRIEF_WORDS:
@@ -355,6 +359,7 @@ def _arrived(task: str, tokens: Sequence[str], evidence: Evidence) -> Iterator[s
 
 def _gains(tokens: Sequence[str], at: int) -> bool:
     before = [token for token in tokens[max(0, at - 2) : at] if token not in NOW | {"also"}]
+    # "The table also has a trigger" tells of a change, "They also have rooms" of somebody.
     if tokens[at] in ("has", "have"):
         return bool(before) and before[-1] not in PRONOUNS
     return tokens[at] in THERE or (tokens[at] in GAINING and (not before or before[-1] not in MORE | ARTICLES))
@@ -366,6 +371,7 @@ def _changed(task: str, tokens: Sequence[str]) -> Iterator[str]:
     start = tokens.index("from") if "from" in tokens else 0
     went = start > 0 and "to" in tokens[start:] and ":" not in tokens[start + 1] and tokens[start + 1] not in FILLER
     moved = not NOW.isdisjoint(tokens[1:]) or went or not BECOME.isdisjoint(tokens[:4])
+    # "instead" counts as a negation elsewhere; here it says that something took another's place.
     if not moved or len(tokens) < 4 or any(map(is_negation, set(tokens) - BECOME)):
         return
     words = [
@@ -377,6 +383,7 @@ def _changed(task: str, tokens: Sequence[str]) -> Iterator[str]:
 
 def _is_asked_act(task: str, verb: str) -> bool:
     """Tell whether a task asks for an act, in whatever form of the verb."""
+    # Four letters, so that "renewed" is asked for by "Renew" and by "the renewal".
     stem = IRREGULAR_STEMS.get(verb, verb[:-2] if verb.endswith("ed") else verb)[:4]
     return any(word.startswith(stem) for word in _words(task))
 
@@ -384,6 +391,7 @@ def _is_asked_act(task: str, verb: str) -> bool:
 def _strange(task: str, things: Iterable[tuple[str, ...]]) -> Iterator[str]:
     """Yield the things that a task does not speak of, and that do not follow from it."""
     for words in things:
+        # "#4" is a thing, a bare 4 is none.
         lettered = any(word[0] == "#" or any(map(str.isalpha, word)) for word in words)
         if lettered and FOLLOWS.isdisjoint(words) and not _is_asked(task, words):
             yield " ".join(words[-2:])
@@ -402,6 +410,7 @@ def _acts_of_task(task: str) -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def _has(task: str, word: str) -> bool:
     """Tell whether most letters of a word are in a task, or the very number."""
+    # Different numbers may have most of their digits in common: 1250 and 1520.
     if any(map(str.isdigit, word)):
         return word in task
     return shares(_bag(task), bag(word))[1] >= 0.5
@@ -427,6 +436,7 @@ def _comes_in(clause: str, tokens: Sequence[str], match: re.Match[str]) -> bool:
     before, after = tokens_of(clause[: match.start()]), tokens_of(clause[match.end() :])
     if not KEPT.isdisjoint(tokens) or _unreal(before) or (not clause.isascii() and _DENSE_NOT.search(clause)):
         return False
+    # "Here it is with a timeout."
     if not ADDING.isdisjoint(before) or "with" in before[-8:] or not DONE["add"].isdisjoint(after):
         return True
     return any(word in clause for word in ("添加", "加了", "增加", "加上", "加入", "追加"))

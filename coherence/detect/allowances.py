@@ -142,7 +142,7 @@ def _hour(number: str, half: str | None) -> int:
 def _value(number: str) -> float | None:
     """Return a number in digits or in letters; ``None`` of letters that only match in any case, such as "s\u0131x"."""
     if number[0].isdigit():
-        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))
+        return float(re.sub(r"[.,](?=\d{3}\b)", "", number).replace(",", "."))  # "1.500"; not "2,5"
     found = NUMBER_WORDS.get(number.lower())
     return None if found is None else float(found)
 
@@ -161,6 +161,7 @@ def bounds(said: str) -> Iterator[Prohibition]:
         value, before = _value(found["number"]), said[: found.start()]
         if value is None:
             continue
+        # "more than 5" bounds where something denies it: "no more than 5".
         if found["over"] and _NO_BEFORE.search(before) is None and _NO_AFTER.match(said, found.end()) is None:
             continue
         unit = (found["unit"] or "").casefold()
@@ -170,6 +171,7 @@ def bounds(said: str) -> Iterator[Prohibition]:
         counted = next((name for name, forms in UNITS.items() if unit in forms), "")
         if counted:
             yield Prohibition((), (), "", limit=value, unit=counted)
+        # "under 50 dollars" bounds what is paid; "within 5 days" bounds nothing that a call counts.
         elif found["below"] and not (money and set(re.findall(r"\w+", before.casefold())) & _BOUNDED):
             continue
         elif money:

@@ -68,6 +68,7 @@ def unwrapped(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     found: list[str] = []
+    # Taken from the end, so that what is put there reversed keeps its order.
     while waiting and len(found) < MAX_TEXTS:
         item = waiting.pop()
         if isinstance(item, dict):

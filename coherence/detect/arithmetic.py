@@ -96,7 +96,7 @@ def rounded(given: Given, text: str, claim: Claim) -> bool:
     half = 0.5 * claim.grain
     if is_about(text, claim):
         half = max(half, 0.05 * value)
-    half *= 1.0 + 1e-9
+    half *= 1.0 + 1e-9  # a distance of exactly a half may be a little more in binary
     if unit == "clock":
         return False
     bare = _digits(claim, value) if unit else value

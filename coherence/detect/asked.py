@@ -17,8 +17,10 @@ Kind: TypeAlias = Literal["change", "mend", "make", ""]
 
 _MEND = lazy_regex(
     r"\b(?:fix|repair|solve|improv\w+|harden|robust\w*|reliab\w+|resilien\w+|production|optimi[sz]\w+|fast(?:er)?"
+    # Not "the debug flag".
     r"|slow\w*|speed|performan\w+|debug(?:ging)? (?:the|this|it|why)|diagnos\w+|investigat\w+|why|hangs?|crash\w*"
     r"|fail\w*|errors?|bugs?"
+    # Not "delete the review".
     r"|broken|wrong|secur\w+|review (?:the|this|my|our|it)|observab\w+|best practices?|behebe\w*|reparier\w*"
     r"|korrigier\w*|fehler\w*"
     r"|langsam|schneller|verbesser\w*|corrig\w+|répar\w+|amélior\w+|erreur|lent|arregl\w+|mejor\w+|rápid\w+|lento"
@@ -57,7 +59,7 @@ _ASKS = lazy_regex(
     r"|warum|wie|was"
     r"|wer|wo|wann|welche[rsmn]?|wieso|pourquoi|comment|qui|quel(?:le)?s?|où|quand|combien|por qué|cómo|quién"
     r"|cuál(?:es)?"
-    r"|dónde|cuándo|qué|como|почему|как|что|кто|где|когда)\b(?=[^.!?\n]{0,300}[?？])",
+    r"|dónde|cuándo|qué|como|почему|как|что|кто|где|когда)\b(?=[^.!?\n]{0,300}[?？])",  # not "What I need is a script."
     re.IGNORECASE,
 )
 _REQUEST = lazy_regex(
@@ -105,6 +107,7 @@ _BRIEF = lazy_regex(
 )
 
 _OPEN = lazy_regex(
+    # deploy.sh is a file.
     r"\b(?:convert\w*|migrat\w+|port (?:the|it|this|our)|porting|deploy(?:ing)?(?!\.)|publish\w*|releas\w+"
     r"|install\w*|refactor\w*|reduc\w+|simplif\w+|rewrit\w+|reorgani[sz]\w+|clean\w*|plan|perform|follow|arrange"
     r"|moderni[sz]\w+|redesign\w*|restructur\w+|split|extract[^.!?\n]{0,60}\b(?:into|class|function|method)"
@@ -164,12 +167,15 @@ def kind_of(task: str) -> Kind:
     ('change', 'mend', 'make', '')
     """
     text = ends(task, TOLD_CHARS, "\n")
+    # Pasted code asks for nothing, whatever its comments say: "# fix the bug".
     prose = "\n".join(line for line in FENCE.sub("\n", text).split("\n") if not CODE_LINE.match(line))
     if is_question(prose):
         return ""
+    # "Fix the typo" changes what stands there, as "rename" does.
     if _MEND.search(prose) and not _SPELLING.search(prose):
         return "mend"
     change, make = _CHANGE.search(prose), _MAKE.search(prose)
+    # "Rename the file that we write" is a change, "Write a script that renames files" makes something.
     if change and (make is None or change.start() < make.start()):
         return "change"
     return "make" if make else ""

@@ -30,10 +30,12 @@ FALLBACK = lazy_regex(
 """Something is put in the place of evidence. The letters in front are those that a phrase may begin with, for speed."""
 
 _NEGATED = lazy_regex(
+    # "Why not assume it?" and "if not, assume it" deny nothing.
     r"(?:(?<!\bwhy )(?<!\bif )\bnot|\b(?:no|nor|never|neither|cannot|without|avoid(?:s|ed|ing)?)|n['’]t)\s{1,3}"
     r"(?:(?:a|an|any|the|be|been|being|to|do|have|need|make|making|made|use|using|used)\s{1,3}){0,3}\Z",
     re.IGNORECASE,
 )
+# "not assume, estimate or simulate it" denies all three
 _JOINED = lazy_regex(r"(?:,\s?|\s)(?:(?:or|nor)\s)?(?:(?:a|an|any|to|use|make)\s)?", re.IGNORECASE)
 _BEFORE = 60
 """Characters before a phrase in which a word that denies it stands."""
@@ -112,6 +114,7 @@ def fallbacks(text: str) -> list[re.Match[str]]:
         return found
     denied, end = False, 0
     for phrase in FALLBACK.finditer(text):
+        # What stands before the previous phrase denies that one.
         before = text[max(phrase.start() - _BEFORE, end) : phrase.start()]
         denied = bool(_NEGATED.search(before) or (denied and _JOINED.fullmatch(before)))
         end = phrase.end()
@@ -131,6 +134,7 @@ def quoted(text: str, found: re.Match[str]) -> str:
     start, end = max(found.start() - _QUOTE, 0), found.end() + _QUOTE
     before = text[start : found.start()].rpartition("\n")[2]
     after = text[found.end() : end].partition("\n")[0]
+    # A window of full width may begin and end inside a word.
     if start and len(before) == _QUOTE:
         before = before.partition(" ")[2] or before
     if end < len(text) and len(after) == _QUOTE:
@@ -338,7 +342,7 @@ def _named(entity: str) -> str:
 
 def _words(text: str, most: int = RESTATED) -> str:
     """Return the words of a text in lower case, as they are compared."""
-    return _NO_WORD.sub(" ", text[: 2 * most]).strip().lower()[:most]
+    return _NO_WORD.sub(" ", text[: 2 * most]).strip().lower()[:most]  # signs between words fall away
 
 
 class AssumptionDetector(EventDetector[AssumptionFacts]):

@@ -77,6 +77,7 @@ PRETERITES = {
     "es": ("é", "í", "ei"),
     "pt": ("ei", "í", "ri", "di"),
     "ru": ("ил", "ила", "ал", "ала", "ли"),
+    # Polish and Turkish, which no list of function words tells
     "xx": ("łem", "łam", "dim", "dım", "tim", "tım", "dum", "düm"),
 }
 """Language -> endings of what the author did."""
@@ -165,6 +166,7 @@ def acts_of(
             yield Act(tokens[-1], tuple(things_of(tokens[:-1], at)))
             return
         if frame and passive and token in frame[2]:
+            # The comma parts what stands on both sides of "wurde" into two things.
             yield Act(tokens[-1], tuple(things_of([*_subject(tokens[:at]), ",", *tokens[at + 1 : -1]], -1)))
             return
         if _is_act(tokens, at, strong, authored, spoken, first):
@@ -196,16 +198,20 @@ def _passive(tokens: Sequence[str], at: int) -> str:
 def _is_act(tokens: Sequence[str], at: int, strong: bool, authored: bool, spoken: str, first: bool) -> bool:
     token, before = tokens[at], tokens[:at]
     last = before[-1] if before else ""
+    # "thing", "being" and "doing" are no acts.
     if strong and token.endswith("ing") and len(token) > 5:
         return last in ("of", "and", ",", "by")
     if strong and last in _AIMS and len(token) > 2:
         return True
+    # Longer than "así" and "aquí"; no token ends with a line break, which stands for having no such endings.
     if len(token) > 4 and token.endswith(PRETERITES.get(spoken or "xx", ("\n",))):
         return True
+    # "I made it async" tells of the change that was asked for.
     if tokens[at + 1 : at + 2] in (["it"], ["them"]) and token in ("made",):
         return False
     follows = _follows_author(before, AUTHORS.get(spoken, AUTHORS["en"]))
     if spoken not in ("en", "") and follows:
+        # Participles of other languages are not listed: any longer word there is taken for one.
         return len(token) > 3 and token not in _MODEST
     if not is_done(token):
         return False
@@ -237,8 +243,8 @@ def is_done(token: str) -> bool:
     if token in IRREGULAR or token in WORLDLY:
         return True
     if token in DONE["add"]:
-        return not token.endswith("s")
-    return token.endswith("ed") and len(token) > 4 and not token.startswith("un")
+        return not token.endswith("s")  # "it adds", "includes": what the result does, not what its author did
+    return token.endswith("ed") and len(token) > 4 and not token.startswith("un")  # "unchanged", "untouched"
 
 
 def things_of(tokens: Sequence[str], at: int) -> Iterator[tuple[str, ...]]:

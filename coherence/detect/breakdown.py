@@ -122,6 +122,7 @@ def disorder(text: str) -> float:
             wrong += 1
         elif first == second:
             wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
+        # The end of a sentence would stand between them as a piece of its own.
         elif two in _CAPITAL:
             wrong += one[0].islower()
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
@@ -172,6 +173,7 @@ def foreignness(text: str) -> float:
     if _FOREIGN_RUN not in weighed_words(text)[1]:
         return worst
     for sentence in _SENTENCE_END.split(text):
+        # too short for so many words of two letters
         if len(sentence) < 2 * FOREIGN_WORDS or _NO_PROSE.search(sentence):
             continue
         words = [word for word in english_list(sentence) if len(word) > 1]
@@ -331,6 +333,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
         if other > found:
             found, why = other, "its words make no English phrase, or are of a language that nobody has used"
         elif found < 0.5:
+            # Only a sound message tells of the language of the run.
             self._count(body)
         letters = {} if body.isascii() and "LATIN" in data.scripts else scripts(body)
         strange = sum(count for script, count in letters.items() if script not in data.scripts)
@@ -340,6 +343,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
         if found > data.value:
             data.value, data.seq, data.why = found, observed.seq, why
         data.messages += bool(body.strip())
+        # A script that the agent alone has brought in must not excuse its next message.
         self._know(text if share < 0.2 or not data.scripts else "", marks)
 
     def _changes_language(self, body: str) -> float:

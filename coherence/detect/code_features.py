@@ -76,6 +76,7 @@ def code_of(text: str) -> tuple[str, str]:
     code = "\n".join(FENCE.findall(text)) if "```" in text else ""
     lines = (FENCE.sub("\n", text) if code else text).split("\n")
     bare = [line for line in lines if CODE_LINE.match(line)]
+    # "with this change: it works. Next, run it." begins as a line of Python does.
     prose = (line for line in lines if not CODE_LINE.match(line) or _SENTENCES.search(line))
     return "\n".join([code, *bare]).strip("\n"), "\n".join(prose)
 
@@ -94,6 +95,7 @@ def code_features(task: str, code: str) -> Iterator[str]:
         name = match.lastgroup or ""
         if name not in found and name not in features_in(known) and name not in in_code(known):
             found[name] = name
+    # Code that is not shown may have had one of them before.
     if len(found) >= (1 if has_code else 2):
         yield from found
     if has_code:
@@ -115,7 +117,7 @@ def other_code(task: str, code: str, text: str) -> Iterator[str]:
         return
     acts = list(_STATEMENT.finditer(text))
     theirs = [_PLAIN.findall(act["what"].lower()) for act in acts]
-    if len(acts) > 1:
+    if len(acts) > 1:  # a single statement is the one that was asked for
         for act, words in zip(acts, theirs, strict=True):
             kind = words[0] if len(words) > 1 else act["act"].lower()
             if kind not in lower and (act["act"].lower() not in lower) and kind != "table":

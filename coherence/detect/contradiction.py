@@ -127,8 +127,8 @@ _LINT_RED = lazy_regex(
 
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
-    r"|(?<!expected )\b(?:[Ff]ailures|[Ee]rrors|[Ff]ailed)[=:] ?[1-9]"
-    r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",
+    r"|(?<!expected )\b(?:[Ff]ailures|[Ee]rrors|[Ff]ailed)[=:] ?[1-9]"  # unittest prints "OK (expected failures=2)"
+    r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",  # pytest, unittest; go; cargo; JavaScript
     re.MULTILINE,
 )
 
@@ -294,6 +294,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
             red = (_LINT_RED if call.checks == "lint" else _RED).search(text)
+            # A run may end with an error though its tests pass, as where too little of the code is covered.
             made.failed = red is not None or (failed and _GREEN.search(text) is None)
             if red is not None:
                 made.line = _line_at(text, red.start())
@@ -310,6 +311,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             data.unread.pop(name, None)
             if failed and _UNREAD.search(text) is not None:
                 data.unread = dict(islice(data.unread.items(), max(0, len(data.unread) - 15), None)) | {name: made}
+        # What succeeded with a file may have made it.
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
@@ -317,6 +319,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if told_at_all or len(clause_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
             states = list(islice(states_in(seq, call, text), 60))
             data.states = [*data.states, *states][-MAX_STATES:]
+            # The one number of a calculator may be a step on the way to the one that is told.
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
             alone = None if computes else _ALONE.match(text)
             data.alone = StateTold(seq, call.objects, "", True, text.strip(), number=float(alone[1])) if alone else None
@@ -355,6 +358,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if not (states or runs or data.alone or data.unread or attempts):
             return
         text = observed.part(MAX_CHARS, "\n")
+        # "no errors" and "without problems" own up to nothing.
         owns_up = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
         unfound = bool(data.unread) and _UNREAD.search(text.raw) is not None
         fresh = attempts[-1] if attempts and attempts[-1].seq == data.came else None
@@ -407,11 +411,13 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     told = set(words)
     shell = made.access == "shell"
     if shell:
+        # A here-document is text; none of it is run.
         raw = raw[: raw.find("<<")] if "<<" in raw else raw
         told = {word for step in STEPS.split(raw)[:16] for word in first_words(step, 3)}
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
     acts = sorted({act for word in told for act in DOING.get(word, ())})
+    # "check_update_status" updates nothing.
     if not _LOOKS.isdisjoint(words[:1]):
         acts = []
     checks = ""
@@ -420,9 +426,11 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
         tested = _TEST_CALL.search(raw) or not shell
         checks = "tests" if tested else "lint" if lint else "build" if _BUILD_CALL.search(raw) else ""
     objects = observed.text.part(GATE_CHARS).tokens - tokens(event.tool_name[:100])
+    # Sorted twice: those of one weight would stand in a set's order, which differs from process to process.
     found = sorted(sorted(objects), key=weight, reverse=True)[:MAX_OBJECTS]
     reads = made.access == "read" or (shell and not acts and not told.isdisjoint(_READS))
     files = bool(made.paths) and not shell and made.access in ("read", "write")
+    # what a file holds is not what is done
     body = "" if files else (observed.text.raw if command is None else command)[:MAX_CALL]
     return OpenAttempt(
         event.call_id,

@@ -84,7 +84,7 @@ _COUNT_KEY = lazy_regex(
     re.IGNORECASE,
 )
 _PATH = lazy_regex(r"[\w.~-]{0,80}(?:/[\w.*~-]{1,80}){1,9}/?|[\w-]{0,60}\.[a-z]{1,5}\b|[\w.-]{1,60}/")
-_INTO = lazy_regex(r"(?<![0-9&<>-])>{1,2}\s{0,3}[\w./~-]")
+_INTO = lazy_regex(r"(?<![0-9&<>-])>{1,2}\s{0,3}[\w./~-]")  # not "2>log", "&>log", "->"
 _SQL = lazy_regex(
     r"\b(?P<verb>DELETE|INSERT|UPDATE|DROP|ALTER|CREATE|TRUNCATE|GRANT)\s(?:FROM|INTO|TABLE|DATABASE|INDEX|COLUMN"
     r"|VIEW|SCHEMA|[\w.\"`]+ SET)\b",
@@ -118,6 +118,7 @@ class Deeds:
         command = self._command()
         self.steps: list[str] = []
         if command is not None:
+            # A here-document is text; none of it is run.
             command = command[: command.find("<<")] if "<<" in command else command
             self.steps = list(islice(STEPS.split(command), 16))
             self.parts = [part for step in self.steps for part in _step(step)]
@@ -133,6 +134,7 @@ class Deeds:
             keyed: str | None = next(
                 (self.fields[key] for key in ("command", "cmd") if isinstance(self.fields.get(key), str)), None
             )
+            # One word is the action of an editor rather than a command line: "view".
             if keyed is not None and " " in keyed:
                 return keyed[:MAX_COMMAND]
             tool = next((word for word in self.words if word in CLIS), None)
@@ -149,10 +151,12 @@ class Deeds:
         acts = {act for word in words for act in acts_of(word)}
         if not _ISSUES.isdisjoint(words):  # "apply_discount": the noun says what is done
             acts |= {NOUNS[word] for word in words if word in NOUNS}
+        # "transfer" is of money or to another person: "transfer_to_human".
         if "transfer" in words:
             acts -= {"pay"} if {"human", "agent", "agents", "representative", "call"} & set(words) else {"handover"}
         if "write" in acts:
             acts |= {"change", "add"}
+            # "write_email" sends something, "write_file" does not.
             acts -= {"send"} - ({"send"} if {"mail", "email", "message", "letter"} & set(words) else set())
         if "create" in words or "new" in words:
             acts |= {"create"}
@@ -285,6 +289,7 @@ def _step(step: str) -> Iterator[Part]:
         if verb in ("checkout", "restore") and "--" in words:
             acts = {"change"}
     elif first in _INSTALLERS and verb in _INSTALLS:
+        # "npm install" and "pip install -e ." bring in what the project names already.
         acts = {"install", "online"} if len(plain) > 1 and not plain[1].startswith(".") else set()
     elif first in ("python", "python3") and "-m" in words and "install" in words:
         acts = {"install", "online"}
@@ -309,7 +314,7 @@ def _step(step: str) -> Iterator[Part]:
         acts.add(SQL[found["verb"].casefold()])
     if "install" in acts and (lock := _LOCKS.get(first)):
         yield Part(frozenset(("change",)), tokens(lock), (lock,), ())
-    if "-f" in words and first == "git":
+    if "-f" in words and first == "git":  # "no force push" forbids "git push -f"
         step += " force"
     pieces = frozenset(tokens(step) | tokens(" ".join(_PIECES.findall(step))))
     if first in ("kubectl", "oc", "helm"):

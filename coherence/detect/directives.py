@@ -24,6 +24,7 @@ _LEAD = (
 )
 _IMPERATIVE = lazy_regex(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
 _CLAUSE = lazy_regex(
+    # \B: not the "-" of "re-send"
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
 _TASK, _PRECEDENCE, _ORDERS = _WORDS["task"], _WORDS["precedence"], _WORDS["orders"]
@@ -169,6 +170,7 @@ MAX_CONSENT = 60
 """Characters of an answer that only agrees; a longer one says what it wants itself."""
 
 _AGREE, _BESIDES, _NOT = _WORDS["agree"], _WORDS["besides"], _WORDS["not"]
+# the last range is of skin tones: 👍🏽
 _BETWEEN = lazy_regex(r"[\s.,!¡;:…—–()\"“”。，！、；~～\U0001f3fb-\U0001f3ff]+|(?<!\S)-+(?!\S)")
 _CLOSING = " \t\r\n*_`~\"'”’»)]}」』）>"
 _QUESTION = ("?", "？", "؟", "⁇", "⁈")

@@ -43,26 +43,26 @@ _DIGIT = lazy_regex(r"\d")
 here look back *behind* their first character."""
 _URL = lazy_regex(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
 _EMAIL = lazy_regex(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
-_PAPER = lazy_regex(
+_PAPER = lazy_regex(  # a DOI; an id of arXiv
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
 _ID_FORMS = (
     rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
-    r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
+    r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"  # not "id: 3.5"
     r"|(?P<code>(?=\d*+[A-Za-z_-])(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[A-Za-z\d_-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[A-Za-z\d_-]?)"
     rf"(?!{_LETTER}|-)"
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
     r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
 )
 _ID = twin_regex(
-    r"(?:(?![iI][dD](?![A-Za-z-]))[A-Za-z_-]++(?!\d)|[^A-Za-z0-9_#+-]++)*+"
+    r"(?:(?![iI][dD](?![A-Za-z-]))[A-Za-z_-]++(?!\d)|[^A-Za-z0-9_#+-]++)*+"  # "id" may label the number behind it
     rf"(?:(?P<found>{_ID_FORMS})|[A-Za-z0-9_-]++|[#+]|\Z)"
 )
 """A match skips words that have no digit, and finds an id behind them, or what is none."""
 _VERSIONED = lazy_regex(r"(.*\d)v(\d{1,3})\Z", re.S)
-_ORDINAL = lazy_regex(
+_ORDINAL = lazy_regex(  # "21st", "1990s", "4k", "2h30", "10-day"
     rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
     r"|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
     re.I,
@@ -73,9 +73,9 @@ _POWERS = frozenset(f"{scale}{power}" for scale in ("m", "mm", "cm", "dm", "km",
 
 _DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?<![./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
-    r"|(?P<y6>(?:19|20)\d\d)-(?P<m6>0[1-9]|1[0-2])(?![\w/-])"
+    r"|(?P<y6>(?:19|20)\d\d)-(?P<m6>0[1-9]|1[0-2])(?![\w/-])"  # 2024-05
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
-    r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"
+    r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"  # 14.5. without a year
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
@@ -85,13 +85,16 @@ _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS,
 _MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _MONTH_NAMES = frozenset(MONTHS)
 _DAY_BEFORE = lazy_regex(
-    r"(?:(?<![\d.:/-])|(?<=\s\d-)|(?<=\s\d\d-))(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I
+    # the second day of "3-5 May"
+    r"(?:(?<![\d.:/-])|(?<=\s\d-)|(?<=\s\d\d-))(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z",
+    re.I,
 )
+# The number in "May 10:30" or "May 1,200" is no day.
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::(?P<s>\d\d)(?:\.\d{1,9})?)?"
-    r"|\.(?P<m2>\d\d)(?= ?(?:[ap]\.?m|uhr)\b))"
+    r"|\.(?P<m2>\d\d)(?= ?(?:[ap]\.?m|uhr)\b))"  # "5.30" alone is a number
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
@@ -104,6 +107,7 @@ _PATH = twin_regex(
     rf"(?:(?P<found>{_PATH_FORMS})|[\w/.@-]++|[^\w.+@~/-]++|[+~]|\Z)"
 )
 """A match skips words that have no sign of a path (at most a full stop behind), and finds one in the next, or none."""
+# "e.g", "i.e", "p.m", hosts
 _NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = twin_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
 _ARGUED = twin_regex(
@@ -116,9 +120,10 @@ _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\
 _BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _NUMBER = twin_regex(
     rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
-    rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"
-    r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"
-    r"|\d?(?:,\d\d(?=,)){1,5}+,\d{3}(?!,?\d)(?:\.\d{1,20}+)?"
+    rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"  # 12 500
+    r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"  # 1'234'567; 1,234.5
+    r"|\d?(?:,\d\d(?=,)){1,5}+,\d{3}(?!,?\d)(?:\.\d{1,20}+)?"  # 12,34,567 as in India
+    # 1.234,50; 1.234.567; 3,14
     r"|\d{0,2}(?:\.\d{3}){1,8}+,\d{1,2}+(?!,)|\d{0,2}(?:\.\d{3}){2,8}+|(?<!\d,\d)\d{0,14}+,\d{1,2}+(?!,?\d)"
     r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[^\W\d]|[ %€$£¥₹-])"
     r"(?:(?:[ -]?(?:thousand|million|billion|trillion|lakh|crore|[km]|mn|bn)|b)\b|[万億亿])?"
@@ -163,6 +168,7 @@ def urls(text: str) -> list[Claim]:
         tail = form.rpartition("/")[2]
         paper = _PAPER.search(form)
         forms = (f"url:{form}", f"id:{paper[0]}") if paper is not None else (f"url:{form}",)
+        # A text often shows an id only within its address: …/abs/2310.06825v2.
         also = (f"url:{host}", f"path:{tail}", f"id:{tail}", f"id:{tail.partition('v')[0]}")
         found.append(Claim("url", url, match.start(), forms, also))
     return found
@@ -205,7 +211,7 @@ def ids(text: str) -> list[Claim]:
             continue
         if match["phone"]:
             parts = _DIGITS.findall(said)
-            if 8 <= sum(map(len, parts)) <= 15:
+            if 8 <= sum(map(len, parts)) <= 15:  # E.164 allows no more than 15 digits
                 also = tuple(number_form(float(part)) for part in parts)
                 found.append(Claim("id", said, start, (f"id:+{''.join(parts)}",), also))
             continue
@@ -223,7 +229,7 @@ def ids(text: str) -> list[Claim]:
         plain_number = match["number"] or match["labelled"]
         if plain_number:
             plain = plain_number
-            also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
+            also += (f"n:{int(plain)}",) if int(plain) > 12 else ()  # smaller numbers are in any text
             found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
             continue
         found.append(Claim("id", said, start, forms, also))
@@ -311,6 +317,7 @@ def times(text: str) -> list[Claim]:
         if half:
             hours = [hour % 12 + (12 if half == "p" else 0)]
         else:
+            # 5:00 may be 17:00, 05:00 may not.
             hours = [hour % 24] if hour > 12 or match["h"].startswith("0") else [hour, (hour + 12) % 24]
         forms = tuple(f"t:{each:02d}:{minute:02d}" for each in hours)
         value = 3600.0 * hours[0] + 60.0 * minute + float(match["s"] or 0)
@@ -330,6 +337,7 @@ def paths(text: str) -> list[Claim]:
         path = path.rstrip(".")
         name = path.replace("\\", "/").rpartition("/")[2]
         if "/" in path or "\\" in path:
+            # "and/or", "yes/no"
             if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
                 continue
             if "." not in path and all(part[:1].isupper() for part in path.split("/")):
@@ -352,6 +360,7 @@ def functions(text: str) -> list[Claim]:
         for match in _matches(pattern, text, found):
             name = match[1]
             if (
+                # A plain word between backticks may be a value, a branch or a flag: `main`.
                 pattern is _CALL
                 or "." in name
                 or "_" in name
@@ -359,7 +368,7 @@ def functions(text: str) -> list[Claim]:
             ):
                 found.append(_function(match))
     for used in _matches(_ARGUED, text, found) if "(" in text and _NAMED_CALL.search(text) is not None else ():
-        if " " in used[0] or "." in used[1] or "_" in used[1]:
+        if " " in used[0] or "." in used[1] or "_" in used[1]:  # not "person(s)"
             found.append(_function(used))  # noqa: PERF401  # how many there are is asked meanwhile
     return found
 
@@ -392,6 +401,7 @@ def numbers(text: str) -> list[Claim]:
             after = after.replace("-", " ")
             after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
         named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
+        # The sign in "3-5" is a dash.
         negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
         stated = _stated(digits, currency, after, named, sure, negative)
         if stated is None:
@@ -558,7 +568,7 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
             end = min(start + len(claim.text), size)
             if end > start and taken[end - 1]:
                 continue
-            if claim.kind != "quote":
+            if claim.kind != "quote":  # what stands within a quotation is checked as well
                 taken[start:end] = b"\1" * (end - start)
             kept.append(claim)
     kept.sort(key=_START)

@@ -69,7 +69,8 @@ _LINE = lazy_regex(
     r"|make(?:\[\d{1,3}\])?: \*\*\*|panic: |E: "
     r"|(?:\w{1,20}:)?[\w./\\+@-]{1,200}(?:[:(]\d{1,6}(?:[:,]\d{1,6})?\)?)?(?:: {1,3}| - )"
     r"(?:fatal )?(?:error|ERROR)\b[: ]"
-    r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"])"
+    r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"])"  # the compiler of Go prints no "error:"
+    # samtools and others of htslib
     r"|\[E::\w{1,60}\] |[\w./-]{1,60}: (?:cannot|can't|could(?: not|n't)|unable to|failed to) )",
     re.MULTILINE,
 )
@@ -166,6 +167,7 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     code = _exit_code(told, 0, 300)
     if code is None and len(told) > 300:
         code = _exit_code(told, len(told) - 300, len(told))
+    # A host puts an exit code first; further on, the file that is shown speaks of one.
     if code is not None and reads and code.start() > 0:
         code = None
     if code is not None and (value := next(group for group in code.groups() if group is not None)) != "0":

@@ -153,6 +153,7 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
         exact=_digest(flag, data),
         masked=_digest(flag, masked),
         counts=_counts_of(parts),
+        # A long text that is no error may be a page about rate limits.
         rate_limited=(error or len(text) <= MAX_COMMAND) and _is_rate_limited(told),
         first_line=_telling_line(told, error),
         empty=not text or text.isspace(),
@@ -174,6 +175,7 @@ _IS_HEX = bytes(ord("h") if chr(code) in "0123456789abcdefABCDEF" else 32 for co
 _SPACE = lazy_regex(r" [ ]+|\\[nrt](?: |\\[nrt])*+")
 _LONG_HEX = lazy_regex(
     r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    # digits alone are a number, letters alone a word
     r"|(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{12,})(?![0-9A-Za-z])"
 )
 _TIMESTAMP = lazy_regex(
@@ -294,6 +296,7 @@ def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str |
         words = tuple(name_words(verb)) + words
         if words[:1] and words[0] in READS:
             return "read"
+    # "create_order" changes no file, as "create_file" does.
     names_file = not FILES.isdisjoint(words) or any(key in fields for key in PATHS)
     if not WRITES.isdisjoint(words) or (names_file and not CHANGES.isdisjoint(words)):
         return "write"
@@ -352,6 +355,7 @@ _SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s{0,20}(?:sleep|wait|watch)\b|\bt
 _IN_SHELL_WAIT = ("sleep", "wait", "watch", "tail -")
 """One of these is in any command that waits: asked first, for that takes a tenth of the time."""
 _STATUS = lazy_regex(
+    # "git status" waits for nothing
     r"(?:^|[;&|\n])\s{0,20}(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
 )
 
@@ -359,6 +363,7 @@ _STATUS = lazy_regex(
 def _waits(words: tuple[str, ...], fields: Mapping[str, Any], command: str | None) -> bool:
     if command is not None:
         command = _without_document(command)
+        # An empty command asks a running shell for more of its output.
         if not command.strip() or ("status" in command and _STATUS.search(command) is not None):
             return True
         return holds(command, _IN_SHELL_WAIT) and _SHELL_WAIT.search(command) is not None
@@ -417,6 +422,7 @@ def _telling_line(text: str, error: bool) -> str:
     at = text.rfind("Traceback (most recent call last)") if error else -1
     if at >= 0:
         rest = [line for line in text[at:].splitlines()[1:] if line.strip()]
+        # the exception; frames are indented
         found = next((line for line in rest if not line[0].isspace()), rest[-1] if rest else text[at:])
         return _one_line(found)
     low = text.lower() if error else ""

@@ -235,6 +235,7 @@ def _claims(statement: str) -> bool:
 
 def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the failed calls that no later one of the same tool makes up for."""
+    # A search that found nothing is a step on the way where another call brought something.
     if any(each.empty for each in outcomes) and not all(each.failed for each in outcomes):
         outcomes = [each for each in outcomes if not each.empty]
     return [
@@ -261,7 +262,7 @@ def _makes_up_for(later: Outcome, each: Outcome) -> bool:
 def _alike(each: Outcome, later: Outcome) -> bool:
     """Tell whether two calls of one tool are about the same thing: what is named in one is named in the other."""
     own, other = set(each.asked), set(later.asked)
-    return not own or each.shell or 2 * len(own & other) >= len(own)
+    return not own or each.shell or 2 * len(own & other) >= len(own)  # another command may mend one
 
 
 def _unacknowledged(

@@ -427,10 +427,12 @@ def _is_age(given: Given, claim: Claim) -> bool:
     """Tell whether a whole number is the years between two days that were given."""
     if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
         return False
+    # Of two days in years 30 apart, one may come before the birthday: the age is 29 or 30.
     years = {int(form[2:6]) for form in given.values if form.startswith("d:") and len(form) == 12}
     return any(year + claim.value in years or year + claim.value + 1 in years for year in years)
 
 
+# A smaller number may count anything, a larger one is no age.
 LEAST_AGE, MOST_AGE = 13, 110
 
 

@@ -219,6 +219,7 @@ def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
             line = f"{name}: {value[:room] if isinstance(value, str) else value}"
             room -= len(line)
             yield line
+        # Containers without a text take room, too: nested without end, they would never fill it.
         room -= 1
 
 
@@ -352,6 +353,7 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         account.unknown *= UNKNOWN_FADES
         new = note_said(account.outputs, seq, text, answer=True)
         if account.kept.whole and account.kept.results and len(text) <= MAX_MISPLACED_CHARS:
+            # a lone surrogate could not be stored
             account.open_text, account.open_new = text.encode("utf-8", "replace").decode(), new
 
     def _judge_written(self, seq: int, tool: str, prose: str) -> Grounds | None:

@@ -178,6 +178,7 @@ class HeldResults(NamedTuple):
             if name == "lint" and not known.isdisjoint(_SOME):
                 continue
             if (
+                # "The login test passes" may be right where others fail.
                 name == "tests"
                 and _ALL.isdisjoint(known)
                 and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}
@@ -201,6 +202,7 @@ class HeldResults(NamedTuple):
                     return attempt
             elif not attempt.failed:
                 succeeded.update(attempt.acts)
+                # Read from the newest on: what failed before has been made up for.
                 if named and attempt.names(said):
                     return None
             elif attempt.names(said):
@@ -229,6 +231,7 @@ class HeldResults(NamedTuple):
             alone = alone and {each for each in said if is_name(each)} <= {*state.about}
             if not (alone or same_thing(state, said)):
                 continue
+            # "free at 17:00" says nothing of the whole day
             if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
             if denied:
@@ -250,9 +253,11 @@ def amounts_beside(
     """Yield the numbers of a statement that differ from the one that a result has for the same thing."""
     for clause in CLAUSE.split(statement):
         amounts = _AMOUNT.findall(clause or "")
+        # Of several numbers nobody can tell which one is the field's.
         if len(amounts) != 1 or not is_plain(words := clause_words(clause)):
             continue
         said = with_singulars(tokens(statement))
+        # "more than 5" gives the number itself, "2 more" another one.
         told = frozenset(words) - ({"more", "less"} if "than" in words else set())
         amount, about = float(amounts[0].replace(",", "")), tokens(clause)
         state = next((each for each in reversed(counted) if _is_number_of(each, told, about, said)), None)

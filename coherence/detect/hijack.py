@@ -232,6 +232,7 @@ def _judge(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> tuple[
             found *= EARLIER
         if facts.delegated:
             found *= read.left
+        # Asked last and of the best only: it can but lower what was found.
         if read.own and found > best and new.isdisjoint(common):
             found *= OWN
         if found > best:
@@ -448,6 +449,7 @@ class HijackWatch(msgspec.Struct):
 
     def call(self, seq: int, tool: str, arguments: Any, call_id: str = "") -> None:
         """Judge a call by what came before it, then remember it."""
+        # An id that is used again belongs to the newest call, and is put last.
         self.waiting.pop(call_id, None)
         said = beginning(arguments).lower() if self.known.pointers else ""
         things = [thing for thing in self.known.pointers if not thing.isalpha()]
@@ -509,6 +511,7 @@ def _unnumbered(call: JudgedCall | None) -> JudgedCall | None:
     if call is None:
         return None
     score = call.score
+    # -1 stays -1: there was no such event.
     events = {field: min(getattr(score, field), 0) for field in ("seq", "given", "carried")}
     score = msgspec.structs.replace(score, **events)
     return msgspec.structs.replace(call, seq=0, score=score)

@@ -182,6 +182,7 @@ def _forget(read: list[Sentence]) -> None:
         dropped.append(at)
         if len(dropped) == excess:
             break
+    # From the end, so that the places before stay what they were.
     for at in reversed(dropped):
         del read[at]
 

@@ -141,4 +141,5 @@ def _script(text: str) -> str:
     if found["ja"]:
         found["ja"] += found.pop("zh", 0)
     name, count = max(found.items(), key=lambda pair: pair[1], default=("", 0))
+    # A single letter may be a symbol: π.
     return name if 3 * count > latin + found.total() - count and count > 1 else ""

@@ -40,7 +40,7 @@ _COMPARES = word_set(
 """Words of a sentence that may speak of several records."""
 _CHANGES = lazy_regex(
     r"->|→|=>|\+|=|\b(?:exchang|replac|swap|upgrad|compar|differ|option|alternativ)\w{0,4}\b|\?"
-    r"|(?-i:\b[A-Z]{3} (?:to|-) [A-Z]{3}\b)",
+    r"|(?-i:\b[A-Z]{3} (?:to|-) [A-Z]{3}\b)",  # a flight: "MUC to LHR"
     re.IGNORECASE,
 )
 _CAPITAL = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}")
@@ -141,6 +141,7 @@ def _mixed(
         for mark, beside in marks.items():
             # a bare number of a text may count anything that was spoken of before
             at, words = _pointed(group, mark, kind, beside, scopes[:1] if kind == "number" else scopes)
+            # Another result may have just what is said.
             if at >= 0 and not any(mark in other and words <= other for other in others):
                 return group.records[at].text
     return None

@@ -87,7 +87,9 @@ def negated(words: list[str], before: str, tongue: str) -> Iterator[Prohibition]
         if word in says.AVOID and opens:
             yield from _after_not(words, low, at, passive=False)
             return
+        # "without downtime, if possible" is a wish.
         if word in says.WITHOUT and {"can", "could", "possible", "able"}.isdisjoint(low):
+            # "without deleting"; in other languages the infinitive follows: "sans supprimer".
             if acts_of(following) and (following.endswith("ing") or word != "without"):
                 yield from _forbid(following, words[at + 2 :], words)
             elif says.TELLING.isdisjoint(low[:at]) and says.TELLING.isdisjoint(before.casefold().split()):
@@ -153,15 +155,16 @@ def _forbids(low: Sequence[str], at: int) -> bool:
     if not before:
         return at == 0 or low[at - 1] not in ("did", "is", "are")
     last, following = before[-1], low[at + 1]
+    # "I would rather you did not" forbids, "they did not" tells of the past.
     if last == "did":
         return "rather" in low[:at]
     if last in says.MODAL:
         return last not in _DESCRIBING or low[:at] == ["you", last]
     if last in ("is", "are"):
-        planned = before[-2:-1] == ["we"] and following.endswith("ing")
+        planned = before[-2:-1] == ["we"] and following.endswith("ing")  # "we are not deploying today"
         return planned or following in ("to", "allowed", "permitted", "supposed", "authorized", "invited", "welcome")
     if last == "do":
-        wished = before[-2:-1] == ["i"] and following in ("want", "need", "like", "wish")
+        wished = before[-2:-1] == ["i"] and following in ("want", "need", "like", "wish")  # "I do not want you to"
         return wished or before[:-1] in ([], ["you"], ["we"])
     return last in ("you", "we")
 
@@ -188,6 +191,7 @@ def _after_not(words: list[str], low: list[str], at: int, *, passive: bool) -> I
 
 def _forbid(verb: str, about: list[str], words: list[str], *, handed: bool = False) -> Iterator[Prohibition]:
     """Read "touch the tests or delete a file" as two prohibitions."""
+    # "force-push" is a push, of a certain kind.
     if "-" in verb and acts_of(verb.rpartition("-")[2]):
         about, verb = [verb.partition("-")[0], *about], verb.rpartition("-")[2]
     acts = _acts(verb, about, handed)
@@ -292,6 +296,7 @@ def _german(words: list[str], low: list[str], negation: str) -> Iterator[Prohibi
     verbs = [
         at
         for at, word in enumerate(low)
+        # A capital letter begins a noun in German: "das Löschen".
         if acts_of(word) and word not in says.OTHER_MODAL and (at == first or not words[at][0].isupper())
     ]
     if not verbs or (verbs[-1] != first and verbs[-1] < len(low) - 2):
@@ -301,6 +306,7 @@ def _german(words: list[str], low: list[str], negation: str) -> Iterator[Prohibi
     about = [
         word
         for at, word in enumerate(words)
+        # German nouns have capitals; a name in small letters stands behind its kind: "die Tabelle kunden".
         if at != verb and ((word[0].isupper() and at) or not word.isalpha() or low[at - 1] in behind)
     ]
     yield from _forbid(low[verb], [*about, *(["anything"] if negation == "nichts" else [])], words)

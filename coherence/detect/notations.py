@@ -29,6 +29,7 @@ _WORDED = lazy_regex(
 _EASTERN = lazy_regex(
     r"(?P<number>\d(?<!\d\d)(?<!\d[.,:]\d)\d{0,3}) ?(?:"
     r"(?P<month>[月월]) ?(?P<day>\d{1,2})[日号號일]"
+    # 時間 are hours, 时间 is time as such
     r"|(?P<clock>[点點시]|時(?!間)|时(?!间))(?: ?(?P<minute>\d{1,2})[分분]|(?P<half>[半반]))?"
     r"|(?P<hours>小时|小時|時間|시간)(?: ?(?P<more>\d{1,2}) ?(?:分钟|分鐘|分|분))?"
     r"|(?P<minutes>分钟|分鐘|分間|分|분)"

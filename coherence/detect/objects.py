@@ -77,6 +77,7 @@ def objects_of(words: Sequence[str], acts: Iterable[str]) -> tuple[str, ...]:
         for token in sorted(tokens(word.strip("/"))):
             if word[0] in ".*" and _EXTENSION.fullmatch(word):
                 token = word.lstrip("*").casefold()
+            # A lone letter names nothing, a lone digit may.
             if token.strip("/*.") not in EMPTY | implied and len(token) > 1 - token.isdigit():
                 found[token.strip("/*")] = None
     return tuple(found)[:MAX_OBJECTS]

@@ -32,6 +32,7 @@ _ME = (
 )
 """Words that lead to a verb whose subject is the agent."""
 
+# "the reviewed code" names a thing and claims no review.
 _BARE = r"(?<!the )(?<!a )(?<!an )(?<!your )(?<!our )(?<!to )(?<!be )(?<!der )(?<!die )(?<!la )(?<!le )(?<!el )"
 
 
@@ -187,4 +188,5 @@ def _unseen(after: str, made: Sequence[Made]) -> bool:
     words = [word for word in found[1].split() if len(word) > 3]
     if len(words) < 2 or not _ANY_OBJECT.isdisjoint(words):
         return False
+    # Five letters: "invoices" may stand there as "invoice".
     return not any(word[:5] in f"{each.call} {each.files} {each.result}" for word in words for each in made)

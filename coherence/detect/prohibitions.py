@@ -272,6 +272,7 @@ def _ends_in(own: frozenset[str], token: str) -> bool:
 def _breaks(deeds: Deeds, each: Prohibition, data: ProhibitionFacts) -> bool:
     """Tell whether a call does what is forbidden, or writes what must not be there."""
     if "have" in each.acts and any(part.acts & _WRITING for part in deeds.parts):
+        # "no print statements": what is written holds "print", but hardly "statement".
         named = [token for token in each.objects if token not in _CODE_SORTS] or each.objects
         if named and all(not deeds.written.isdisjoint(same(token)) for token in named):
             return True

@@ -212,6 +212,7 @@ class Reckoning:
                     made = (each for number in self._lone for each in _converted(number, asked))
                 case _:
                     made = (each for one, two in combinations(self._lone, 2) for each in _made(one, two, asked))
+            # what is reached in two ways counts once
             results = [float(f"{each:.9g}") for each in islice(made, self._room) if each > 0.0]
             self._room -= len(results)
             self._built[key] = sorted({*results})
@@ -385,4 +386,5 @@ def _counts(lists: Iterable[Sequence[float]], asked: Asked, rough: float, most: 
         at = bisect_left(results, asked.value - half)
         found = found or (at < len(results) and results[at] <= asked.value + half)
         around += bisect_right(results, 2.0 * asked.value) - bisect_left(results, 0.5 * asked.value)
+    # Results spread over 1.5 times the value, of which a match takes 2 halves: so many would match by chance.
     return found and around * 2.0 * max(asked.half, rough) <= most * 1.5 * asked.value

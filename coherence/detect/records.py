@@ -316,7 +316,7 @@ def _decoded(body: str) -> Any:
         pass
     try:
         return literal_eval(body)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # all that literal_eval names
         return None
 
 

@@ -250,6 +250,7 @@ def _by_source(numbers: Iterable[SeenNumber]) -> Iterator[list[SeenNumber]]:
 
 def _columns(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[list[float]]:
     """Yield the numbers of each source, of one field of it, and of every second to fourth place of its text."""
+    # A bare number between 1900 and 2100 is rather a year than one of those that are added up.
     counted = (each for each in numbers if _is_of(each, claim) and (each.unit or not 1900.0 <= each.value <= 2100.0))
     for found in _by_source(counted):
         if len(found) > COLUMN:

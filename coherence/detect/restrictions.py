@@ -62,6 +62,7 @@ def prohibitions(
         context, before = before, statement[:MAX_SAID]
         said = says.POLITE.sub("", statement[:MAX_SAID].replace("’", "'"))
         if (
+            # "Could you please not touch the tests?" is a request: POLITE has taken something out of it.
             (statement.endswith(("?", "？")) and len(said) == len(statement[:MAX_SAID]))
             or not may_forbid(statement)
             or _KEPT_TO_ONESELF.search(statement)

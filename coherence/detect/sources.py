@@ -281,6 +281,7 @@ def _plain(digits: str, start: int) -> Claim:
 def _drop(table: dict[Key, Any], most: int) -> list[Key]:
     """Let the oldest entries of a table leave, and return them."""
     over = len(table) - most
+    # a twentieth more, or each further entry would cost as much
     left = list(table)[: over + most // 20] if over > 0 else []
     for key in left:
         del table[key]

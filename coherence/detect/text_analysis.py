@@ -173,7 +173,7 @@ _CUES = (
     "assistant",
     "before you",
     " task",
-    " ai ",
+    " ai ",  # the spaces keep "said" out
 )
 """Phrases of instructions to an agent; all of a long result is searched for them, which costs next to nothing."""
 
@@ -272,6 +272,7 @@ def _skimmed(text: str) -> str:
         at = lower.find(cue, half, end)
         while at >= 0:
             cues[at // STRETCH] += 1
+            # Once a stretch, or one phrase over and over would outweigh several.
             at = lower.find(cue, (at // STRETCH + 1) * STRETCH, end)
     kept = sorted(sorted(cues, key=lambda number: (-cues[number], number))[:MAX_STRETCHES])
     parts, after = [text[:half]], half

@@ -250,6 +250,7 @@ def _day_words(day: re.Match[str]) -> list[str]:
     """Return the tokens by which somebody names a day."""
     number = int(day[2])
     ending = "th" if 10 < number < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    # digits of no month must not raise
     return [day[0], f"{number}{ending}", str(number), *tokens(_MONTHS[(int(day[1]) - 1) % 12])]
 
 

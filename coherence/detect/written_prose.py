@@ -258,6 +258,7 @@ def _of_command(command: str) -> Iterator[str]:
         yield from (found["said"] for found in islice(_ECHO.finditer(text), 4) if _is_prose_file(found["into"]))
     for found in islice(_OPTION.finditer(text), 8) if "-" in text else ():
         said = found["plain"] or found["said"] or ""
+        # What -m "$(cat notes.txt)" says stands elsewhere.
         if _says_something(said) and not said.startswith(("$(", "@")) and not _is_code(said, ticks=False):
             yield said.replace("\\n", "\n").replace('\\"', '"')
 

@@ -198,6 +198,7 @@ def _origins(transcript: Transcript, texts: Sequence[tuple[str, str]]) -> dict[i
     answers = [found[1] for found in stated if found is not None]
     if not answers:
         return {}
+    # Words of the goal come from no step; of several answers the last one was meant.
     left = set(tokens(answers[-1]) - tokens(transcript.goal))
     whole = mass(left)
     found: dict[int, float] = {}

@@ -82,9 +82,12 @@ class Resamples:
         self._place = {group: at for at, group in enumerate(sorted(set(groups)))}
         tasks = len(self._place)
         drawn = np.random.default_rng(seed).multinomial(
-            tasks, np.full(tasks, 1 / tasks), size=draws if tasks > 1 else 0
+            # Of one task all draws are alike: an interval of no width would look sure.
+            tasks,
+            np.full(tasks, 1 / tasks),
+            size=draws if tasks > 1 else 0,
         )
-        self._counts = np.vstack([np.ones((1, tasks)), drawn.astype(np.float64)])
+        self._counts = np.vstack([np.ones((1, tasks)), drawn.astype(np.float64)])  # row 0: what was seen
 
     @property
     def tasks(self) -> int:

@@ -208,6 +208,7 @@ def _of_runs(asked: Sequence[JudgedCase], system: System) -> dict[str, JudgedQue
     bad = np.array([case.bad for case in asked], bool)
     lengths = np.array([case.run.length for case in asked], float)
     sources = sorted({case.run.source for case in asked})
+    # A pair of two sources would tell the sources apart rather than good from bad.
     strata = np.array([sources.index(case.run.source) for case in asked], np.int64)
     scores = np.array([system.run(case.run) for case in asked], float)
     found = {

@@ -302,7 +302,7 @@ def _fit(runs: Sequence[ObservedRun], fingerprint: str, *, labels: bool) -> Scal
     return Scale(
         name="",
         embedder=fingerprint,
-        base=round(shipped.base - usual, 4),
+        base=round(shipped.base - usual, 4),  # good steps keep their usual risk
         curves=FrozenDict({**shipped.curves, **told}),
         asks=shipped.asks,
     )

@@ -115,6 +115,7 @@ def catching(scores: Floats, bad: Flags, weights: Floats | None = None, recall: 
         return np.full(len(weights), np.nan)
     bads = bads[np.argsort(-scores[bads], kind="stable")]
     caught = np.cumsum(weights[:, bads], axis=1)
+    # A sum of weights may miss its share by a rounding.
     enough = caught >= recall * caught[:, -1:] - 1e-9
     return np.where(caught[:, -1] > 0, scores[bads][enough.argmax(axis=1)], np.nan)
 

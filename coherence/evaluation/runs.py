@@ -150,6 +150,7 @@ def _labelled(source: Source, document: Document, transcript: Transcript) -> Lab
         labels=more.labels,
         source=name,
         part=f"{name}/{suite}" if suite else name,
+        # The prefix, since a task may be named as a run is.
         group=str(more.group) if more.group is not None else f"run {transcript.id}",
         split=more.split,
         place=source.path if document.line is None else f"{source.path}:{document.line}",

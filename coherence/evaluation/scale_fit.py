@@ -78,6 +78,7 @@ def fit_scale(
     start = np.concatenate([each.slopes for each in starts.values()])
     hold = np.concatenate([np.full(len(each.slopes), each.hold) for each in starts.values()])
     slopes, base = descend(hinges, steps.off, steps.weight, start, hold)
+    # Fitted to as many steps off course as their weights make, the risk is meant for the prior.
     odds = float((steps.weight * steps.off).sum() / (steps.weight * (1 - steps.off)).sum())
     base += math.log(PRIOR / (1 - PRIOR)) - math.log(odds)
     curves: dict[str, Curve] = {}
@@ -104,6 +105,7 @@ def hinges_of(values: Floats, starts: Mapping[str, Start]) -> Floats:
     columns = []
     for at, start in enumerate(starts.values()):
         for low, high in pairwise(start.points):
+            # What is unknown adds nothing.
             columns.append(np.nan_to_num(np.clip((values[:, at] - low) / (high - low), 0.0, 1.0)))
     return np.array(columns).T
 
@@ -124,9 +126,11 @@ def descend(hinges: Floats, off: Floats, weight: Floats, start: Floats, hold: Fl
     share = float((weight * off).sum())
     slopes, base = start.copy(), math.log(share / (1 - share)) - float((hinges.T @ weight) @ start)
     free = hold < 1.0
+    # One over a bound of the curvature: that of the logistic loss is at most 1/4 a step.
     step = 1.0 / (0.25 * np.linalg.norm(hinges * np.sqrt(weight)[:, None], 2) ** 2 + hold[free].max() + 0.25)
     ahead, base_ahead, pace = slopes.copy(), base, 1.0
     for _ in range(ROUNDS):
+        # Clipped where a chance is 0 or 1 in any case, before exp() overflows.
         chance = 1.0 / (1.0 + np.exp(-np.clip(hinges @ ahead + base_ahead, -30, 30)))
         wrong = weight * (chance - off)
         moved = np.where(free, np.maximum(ahead - step * (hinges.T @ wrong + hold * (ahead - start)), 0.0), start)

@@ -135,7 +135,7 @@ def _header(path: str | Path, document: Document, name: str) -> tuple[str, Fitte
     if not isinstance(system, str) or not system.strip():
         raise EvaluationError(f"{where}: system must be a name, not {system!r}")
     if isinstance(fitted, list) and all(isinstance(group, str | int) for group in fitted):
-        return system, tuple(map(str, fitted)) or NOTHING
+        return system, tuple(map(str, fitted)) or NOTHING  # an empty list says the same
     if not isinstance(fitted, str) or not fitted:
         raise EvaluationError(f"{where}: fitted_on must be 'none', the name of a split, or a list of groups")
     return system, fitted
@@ -186,7 +186,7 @@ def _number(what: str, value: Any) -> float | None:
         raise EvaluationError(f"{what} must be a finite number or null, not {value!r}")
     try:
         number = float(value)
-    except OverflowError:
+    except OverflowError:  # a whole number of 309 digits or more
         number = inf
     if not isfinite(number):
         raise EvaluationError(f"{what} must be a finite number or null, not {number!r}")

@@ -167,11 +167,13 @@ class Webhook:
             self._count("failed", f"a record is larger than {MAX_BYTES:,} bytes")
             return
         try:
+            # The lock under which the thread finds nothing left and ends: no record is queued in between.
             with self._lock:
                 if self._closed:
                     raise queue.Full
                 if not self._working:
                     threading.Thread(target=self._work, name="coherence-webhook", daemon=True).start()
+                    # only once it has started: where it could not, the next record tries again
                     self._working = True
                 self._queue.put_nowait(data)
         except (queue.Full, RuntimeError):  # a RuntimeError where no thread can be started
@@ -200,6 +202,7 @@ class Webhook:
         with self._lock:
             self._counts[what] += 1
             count = self._counts[what]
+        # repeated in full it would flood the log of a host whose server is down
         if count % LOG_EVERY <= 1:
             with suppress(Exception):  # a stranger's handler or filter
                 LOG.warning("%r: %s (%d so far)", self, why, count)
@@ -220,6 +223,7 @@ class Webhook:
             else:
                 with self._lock:
                     self._counts["sent"] += 1
+            # last: who waits in flush() then reads the counts
             self._queue.task_done()
 
     def _deliver(self, data: bytes) -> str:
@@ -230,10 +234,11 @@ class Webhook:
             stop=tenacity.stop_after_attempt(self.retries + 1),
             wait=lambda state: max(backoff(state), state.outcome.result().after_s),
             retry=tenacity.retry_if_result(lambda answer: answer.again),
-            sleep=self._cut_short.wait,
+            sleep=self._cut_short.wait,  # which a close cuts short
             retry_error_callback=lambda state: state.outcome.result(),
         )
         try:
+            # here and not in emit(), which costs the host as little as possible
             body = msgspec.json.encode(redact_value(msgspec.json.decode(data)))
             answer: _Answer = attempts(self._attempt, body, secrets.token_hex(12))
         except Exception as error:  # the thread must go on to the next record
@@ -254,11 +259,9 @@ class Webhook:
             return _Answer(type(error).__name__, again=True)
 
     async def _post(self, body: bytes, key: str) -> _Answer:
-        """Post once; only the status and the pause asked for are read of the answer.
-
-        A timeout of httpx is one for each read, which a server may stretch for ever; this one is for all together.
-        """
+        """Post once; only the status and the pause asked for are read of the answer."""
         client = self._httpx.AsyncClient(verify=self._certificates, trust_env=False, timeout=None)
+        # One limit for all together: a timeout of httpx is one for each read, which a server may stretch for ever.
         async with asyncio.timeout(self.timeout_s), client:
             headers = {**self._headers, "Idempotency-Key": key}
             async with client.stream("POST", self._url, content=body, headers=headers) as response:

@@ -186,6 +186,7 @@ class Fleet:
             del self._parents[name]
             self.trust.remove_agent(name)
             self._kept_edges = {ends for ends in self._kept_edges if name not in ends}
+        # Outside the lock: it writes, and the other agents go on meanwhile.
         monitor.close()
 
     def add_edge(self, source: str, target: str, trust_weight: float = 1.0, *, fixed: bool = False) -> None:
@@ -273,6 +274,7 @@ class Fleet:
     def close(self) -> None:
         """Close every monitor, and the store if the fleet opened it."""
         with ExitStack() as all_of_them:
+            # Called in reverse order: the monitors, what they have taught, and the files last.
             if self.store is not None and self._owns_store:
                 all_of_them.callback(self.store.close)
             if self.lessons is not None and self._owns_lessons:
@@ -346,8 +348,10 @@ class _Keeper:
             if self._off or store is None or state.edges == self._written.edges:
                 return
             with store.transaction() as transaction:
+                # Read inside the transaction, so that nobody writes between the two.
                 merged = state.merged(self._written, read_trust(store))
                 transaction.set_trust(time.time(), merged.to_json())
+            # not what was merged: the graph here does not hold what others have changed
             self._written = state
 
     def work(self) -> float | None:
@@ -405,8 +409,10 @@ class _Neighbours:
         spent: Spent | None = None
         if fleet.budget is not None:
             spent = Spent()
+            # a copy: agents come and go on other threads
             for other, monitor in list(fleet._agents.items()):
                 if other != self._name:
+                    # without fold the caller holds its lock, and may not ask for another agent's
                     spent = together(spent, monitor.spent if fold else monitor.known_spent)
         with suppress(ValueError, KeyError):  # an agent was removed at this moment
             own = self._pressures(fleet.trust.upstream(self._name), fold=fold)

@@ -285,6 +285,7 @@ class TrustGraph:
         """
         with self.lock:
             wiring = self._wired()
+        # outside the lock: a wiring is never changed
         return Propagation(wiring, wiring.read(own))
 
     def _wired(self) -> _Wiring:
@@ -385,6 +386,7 @@ class _Wiring:
         values = own
         for _ in range(ROUNDS):
             before, values = values, values.copy()
+            # .at, because several edges may lead to one agent: plain indexing would take the last of them alone.
             np.maximum.at(values, self._targets, before[self._sources] * self._weights)
             louder = np.flatnonzero(values > before)
             if not louder.size:
@@ -409,6 +411,7 @@ class _Wiring:
         Breadth first in the order of the names finds the shortest path, and of those the first by its names.
         """
         sources, targets = self._sources, self._targets
+        # Equal to the bit: the value of who was reached is one of these very products.
         leaks = (values[sources] * self._weights == values[targets]) & (values > own)[targets]
         following: dict[int, list[int]] = {}
         for source, target in zip(sources[leaks].tolist(), targets[leaks].tolist(), strict=True):
@@ -444,6 +447,7 @@ def _rings(count: int, edges: list[tuple[int, int]]) -> list[int]:
             stack.append(~node)
             stack += onward[node]
     ring = [-1] * count
+    # Against the edges, last finished first: what is reached so lies on a ring with the start.
     for start in reversed(finished):
         stack = [start] if ring[start] < 0 else []
         while stack:

@@ -46,6 +46,7 @@ def check_name(field: str, value: object) -> str:
     (True, True)
     """
     text = check_text(field, value, empty=False)
+    # Whoever passes a name on from the store has the one that was cut; cut again it would be another.
     cut_before = len(text) > MAX_NAME and _CUT.fullmatch(text)
     return clean(text, len(text) if cut_before else MAX_NAME)
 

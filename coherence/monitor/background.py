@@ -69,6 +69,7 @@ class Background:
             return
         try:
             if self._thread is None:
+                # daemon: the interpreter would wait for any other before it lets atexit finish the work
                 thread = Thread(target=self._run, name="coherence-background", daemon=True)
                 thread.start()
                 self._thread = thread

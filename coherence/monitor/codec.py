@@ -78,6 +78,7 @@ def encode_record(record: Record) -> EventRow:
 
 
 def _firing_row(guidance: Guidance) -> FiringRow:
+    # a control records the words that it would have been given
     text = guidance.text or guidance.withheld
     return FiringRow(guidance.id, guidance.pattern, guidance.pair, guidance.arm, text)
 
@@ -89,6 +90,7 @@ def decode_result(row: EventRow) -> TickResult | None:
     if row.reading is None:
         kept = is_kept(row)
         decision = _KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data)
+        # A check keeps its decision only; going on needs no more of it.
         return TickResult(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
     decision = _DECISION.decode(row.decision.data)
     measured = _READING.decode(row.reading.data)

@@ -84,6 +84,7 @@ class HostEvents(ABC):
         """
         # With the process id: a forked child counts on from the same number.
         own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
+        # not str(call): a subclass may do anything there
         call_id = str.__str__(call) if isinstance(call, str) and call else own
 
         def make() -> Event:

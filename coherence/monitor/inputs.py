@@ -68,6 +68,7 @@ def _blocks_text(given: object) -> str | None:
         if isinstance(block, str):
             texts.append(block)
             continue
+        # a list of anything else is data, and not what somebody said
         if not isinstance(_part(block, "type"), str):
             return None
         text = next((found for key in _TEXT_KEYS if (found := _part(block, key))), None)

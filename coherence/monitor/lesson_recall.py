@@ -26,7 +26,7 @@ MAX_TOLD = 2
 MAX_FIX = 400
 """Characters of a fix that are recorded with a tick."""
 
-MAX_WAITING = 256
+MAX_WAITING = 256  # while the store cannot take them
 
 NEWEST_WAIT_S = 0.5
 """Seconds that a look-up waits at most for a lesson that is being written."""
@@ -66,7 +66,7 @@ class LessonRecall:
                 known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
-                break
+                break  # the store would fail for the others too
             for lesson in known:
                 if lesson.id not in found and not _destroys(lesson):
                     found[lesson.id] = _recalled(lesson, action.seq)
@@ -116,10 +116,12 @@ class LessonRecall:
 
     def _write(self, ts: float, taught: Solved | LessonOutcome) -> None:
         if isinstance(taught, LessonOutcome):
+            # The store counts one origin once, however often a session is folded again.
             origin = "\0".join((*self.name, taught.firing))
             try:
                 self.lessons.outcome(taught.lesson, helped=taught.helped, origin=origin)
             except CoherenceError:
+                # removed meanwhile: there is nothing to count for
                 if self.lessons.get(taught.lesson) is not None:
                     raise
             return

@@ -219,6 +219,7 @@ class Monitor(HostEvents, MonitorView):
         )
         self.session = opened.session
         """The session's name."""
+        # A session that goes on has its goal; setting it again would begin another task.
         if goal is not None and goal_text(goal, hide_secrets=self.config.redact) != opened.pipeline.state.facts.goal:
             self.goal(goal)
         self._clock: ClockThread | None = None
@@ -346,6 +347,7 @@ class Monitor(HostEvents, MonitorView):
             self._misused("check", error)
             fault = events.make_fault("check", error)
             self._record(lambda: fault)
+            # Judged as a call of an unknown tool: without an answer the host might let it run.
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
         if self._off:
             return Decision(seq=0, kind="continue")
@@ -464,10 +466,12 @@ class Monitor(HostEvents, MonitorView):
         """Write everything and end; calling it again does nothing."""
         if self._worker.closed:
             return
+        # First, or a tick may still come while the worker ends.
         if self._clock is not None:
             self._clock.__exit__(None, None, None)
         try:
             self._worker.close(raising=self.strict)
+            # after the last events, which count too
             retention = self.config.retention
             if retention is not None and self.store is not None:
                 self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)

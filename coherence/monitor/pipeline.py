@@ -173,7 +173,7 @@ class AgentPipeline:
             weights=measured.weights if self.scale is None else {},
             thresholds=config.bands,
             missing=config.missing,
-            history_size=0,
+            history_size=0,  # the worker keeps readings, under the numbers of their events
             timeout_s=config.timeout_s,
         )
 
@@ -265,6 +265,7 @@ class AgentPipeline:
         if type(event) is not Ticked or recorded is None:
             return
         if recorded.reading is not None:
+            # Both learn at each measurement; what was found and decided is in the recording.
             self.appraiser.appraise(recorded.reading)
             self.semantics.settle()
         self._remember(event, recorded)
@@ -334,6 +335,7 @@ class AgentPipeline:
         reading = lit(reading, light, scale)
         if light.risk is not None and light.kind != "continue":
             worst = worst_kind([finding.acts for finding in findings])
+            # No finding asks for as much: the risk becomes one itself, or the decision would name no reason.
             if KINDS.index(light.kind) > KINDS.index(worst):
                 findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
         return reading, findings, light.kind
@@ -368,6 +370,7 @@ class AgentPipeline:
         )
         reading = self.measured.reading if self.measured is not None else None
         findings, failures = self._findings(event, reading, appraisal, found)
+        # A rule that fails might have refused the call, so its silence is told as a warning.
         findings += [
             Finding(
                 rule=failure.source.removeprefix("rule "),
@@ -382,6 +385,7 @@ class AgentPipeline:
         table = self.dangers if self.dangers is not None else DEFAULT
         itself = of_itself(seq, event, self.state, regulated, self.config, self.limits, self.danger_detector)
         decision = answer(seq, event, findings, regulated, self.state.facts.steps, self.config, table, itself)
+        # a table of somebody's own is not in the recording
         return TickResult(appraisal, decision, kept=bool(failures) or self.dangers is not None)
 
     def _findings(
@@ -402,6 +406,7 @@ class AgentPipeline:
         asked = (rule(state, reading, appraisal) for rule in self.rules)
         raw += [finding for finding in asked if finding is not None]
         failures: list[Failure] = []
+        # in a replay they are given: nobody has the foreign rules there
         if found is None and self.plugin_rules:
             theirs, failures = self.plugin_rules.findings(state, reading, appraisal, made=made)
             raw += theirs

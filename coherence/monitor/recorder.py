@@ -59,6 +59,7 @@ class StoreBook:
     def unwritten(self) -> dict[str, dict[bytes, bytes]]:
         """Return what is new; :meth:`written` forgets it once it is safe."""
         with self._lock:
+            # copies: other threads go on embedding while these are written
             return {fingerprint: dict(vectors) for fingerprint, vectors in self._new.items()}
 
     def after_fork(self) -> None:
@@ -251,6 +252,7 @@ class Recorder:
         if self.session.source not in UNCOUNTED:
             with self._queue:
                 self._runs.extend(row for row in rows if row.maxima or row.success is not None)
+                # while the store is down no more wait than it would keep
                 del self._runs[:-MAX_RUNS]
 
     def label_run(self, run: int, good: bool | None) -> None:
@@ -273,7 +275,8 @@ class Recorder:
         baselines : bytes, optional
             The agent's, to be kept with it.
         wait_s : float
-            Seconds to wait for another thread that is writing; below 0: as long as it takes.
+            Seconds to wait for other threads and processes that are writing; below 0: as long as it takes for this
+            process's, and the store's own time for others.
 
         Returns
         -------
@@ -285,22 +288,25 @@ class Recorder:
         StoreError
             If it cannot be written.
         """
+        until = time.monotonic() + wait_s
         if not self.writing.acquire(timeout=wait_s):
             return False
         try:
-            self._save(baselines)
+            self._save(baselines, None if wait_s < 0.0 else max(until - time.monotonic(), 0.0))
         finally:
             self.writing.release()
         return True
 
-    def _save(self, baselines: bytes | None) -> None:
+    def _save(self, baselines: bytes | None, wait_s: float | None) -> None:
         with self._queue:
             records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
             run = self.run
         vectors = self.book.unwritten()
+        # New vectors alone are no reason: they can be made again, and go with the next events.
         if not records and not baselines and not snapshots and not runs:
             return
         with self.store.transaction() as transaction:
+            # Asked inside the transaction: until the commit no other process can give a number.
             last = transaction.last_seq(self.session.id)
             expected = records[0].seq - 1 if records else last
             newest = records[-1].seq if records else 0
@@ -313,6 +319,7 @@ class Recorder:
             for fingerprint, new in vectors.items():
                 transaction.add_vectors(fingerprint, new.items())
             for seq, data in snapshots:
+                # A state from after the point where others came between lacks their events.
                 if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
                     transaction.add_snapshot(self.session.id, seq, data)
             tells = not stale and self.session.source not in UNCOUNTED
@@ -322,6 +329,7 @@ class Recorder:
                 write_runs(transaction, agent, self._first_name(transaction), told)
             if baselines is not None:
                 transaction.set_baselines(self.session.agent, time.time(), baselines)
+        # Only after the commit: on an error all of it goes on waiting.
         self.book.written(vectors)
         with self._queue:
             given_up = len(records)  # some of them, while they were being written: they are not lost
@@ -330,6 +338,7 @@ class Recorder:
                 given_up -= 1
             self.lost -= given_up
             del self._snapshots[: len(snapshots)]
+            # by identity: an equal row may have been added while these were written
             self._runs = [row for row in self._runs if not any(row is each for each in runs)]
             self._since = time.monotonic()
             if by:

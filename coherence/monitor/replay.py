@@ -107,6 +107,7 @@ class Replay:
             raise ReplayError(str(error)) from error
         self._shown = Shown()
         self._foreign = bool(beginning.settings.metrics)
+        # a rule may find things under its own name with a dot and a part
         self._rules = frozenset(name.partition(".")[0] for name in beginning.settings.rules)
         self._recorded_only = beginning.settings.fingerprint is None
         try:
@@ -143,6 +144,7 @@ class Replay:
                 self.pipeline.restore(unpack(start))
             return 0
         found = self._store.snapshot(self.row.id)
+        # With other settings a kept state is no beginning: events under them would have led to another one.
         if found is None or found[0] < first.seq - 1 or other:
             raise ReplayError(
                 f"session {self.row.session} of {self.row.agent}: events 1 to {first.seq - 1} were removed by retention"

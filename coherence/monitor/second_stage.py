@@ -66,6 +66,7 @@ class SecondStage:
             ask = partial(self._judge.judge, question.claim, question.evidence)
             call = PluginCall("judge", ask, self._breaker, _probability)
             begun = self._clock()
+            # Before the answer: a call that fails or is late costs as much.
             self.spent_usd += self._price()
             run_calls([call], min(self._config.timeout_s, self._config.budget_s - self.spent_s))
             self.spent_s += max(self._clock() - begun, 0.0)

@@ -114,6 +114,7 @@ def find_place(store: Store, agent: str, session: str | None, source: Source, *,
         session = base_of(newest.session) if newest is not None else FIRST
     base = base_of(session)
     taken = _line(store, agent, base)
+    # a name that only looks like a continuation is a name of its own
     if not taken:
         base = session
     line = taken if session == base and taken else _line(store, agent, session)
@@ -123,6 +124,7 @@ def find_place(store: Store, agent: str, session: str | None, source: Source, *,
 
 def _next_name(store: Store, agent: str) -> str:
     """Return one more than the highest number that a session of an agent is called by."""
+    # "3~2" counts as 3: CAST reads the digits in front.
     sql = "SELECT max(CAST(session AS INTEGER)) FROM sessions WHERE agent = :agent AND session GLOB '[0-9]*'"
     ((highest,),) = store.fetch(sql, {"agent": agent})
     return str((highest or 0) + 1)

@@ -146,7 +146,9 @@ def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     ValueError
         If their corrections were embedded by different models.
     """
+    # Equal times are told apart by content, so that the order of the two does not matter.
     late, early = sorted((one, other), key=lambda each: (_facts(each).latest_ts, _WRITER.encode(each)), reverse=True)
+    # the merge must not change what was given
     parts = {name: _copied(data) for name, data in late.parts.items()}
     past = _facts(early)
     _merge_facts(parts["facts"], past)
@@ -168,6 +170,7 @@ def _merge_facts(facts: Facts, past: Facts) -> None:
         total = _added(getattr(facts, name), getattr(past, name))
         setattr(facts, name, None if total is None else min(total, MAX_TOTAL))
     facts.cost_usd = _added(facts.cost_usd, past.cost_usd)
+    # In the order of the newest calls: tools that only the past has called come first.
     facts.called = {
         tool: past.called.get(tool, 0) + facts.called.get(tool, 0)
         for tool in [*(tool for tool in past.called if tool not in facts.called), *facts.called]
@@ -233,6 +236,7 @@ def _add_memories(facts: Facts, past: Facts) -> None:
             key = f"#{facts.nameless}"
         facts.memories[key] = text
     for key, text in present.items():
+        # to the end: where there are too many, the newest stay
         facts.memories.pop(key, None)
         facts.memories[key] = text
     for key in list(facts.memories)[:-MAX_MEMORIES]:

@@ -53,6 +53,7 @@ def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
     spec = silence_replay(spec)
     embedder = spec.embedder if spec.embedder is not None else default_embedder()
     book = StoreBook(store)
+    # Not a cache that was given: what is embedded here has to reach this store's book.
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
     cache = None if inner is False else EmbeddingCache(inner, book=book)
     fingerprint = getattr(inner, "fingerprint", None)
@@ -96,6 +97,7 @@ def _begin(
         pipeline.renumber()
     elif spec.source != "replay":  # a recorded run is scored by itself, however often it was scored before
         _inherit_baselines(pipeline, store, spec.agent)
+        # pairs of firings go on over all sessions of an agent
         pipeline.regulator.data.fired = store.firing_counts(spec.agent)
     beginning = SessionHeader(
         settings=settings,
@@ -163,6 +165,7 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
     alarms = spec.config.alarms
     if not alarms.learn or spec.source in UNCOUNTED:
         return Calibration()
+    # Only for the scale and for the versions of its metrics; it folds nothing.
     pipeline = make_pipeline(spec, spec.config, cache, FIRST)
     watched = [metric.name for metric in plugin_metrics(spec)]
     versions = pipeline.runs.versions

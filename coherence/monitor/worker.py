@@ -40,7 +40,7 @@ LOG = logging.getLogger("coherence")
 
 MAX_EVENTS = 10_000
 MAX_READINGS = 256
-SNAPSHOT_EVERY = 1_000
+SNAPSHOT_EVERY = 1_000  # so that going on with a session folds about so many events at most
 
 KEPT_BYTES = 8_000_000
 """Bytes of the newest events that are held in memory, and of those that wait to be folded but are written."""
@@ -181,11 +181,9 @@ class Worker:
 
     def _write_through(self, *, raising: bool) -> None:
         """Number what waits and write it; only what is small is folded first."""
-        if self._store_down and time.monotonic() < self._retry_at:
-            if raising:
-                raise StoreError(self._path, "it could not be written a moment ago; events wait in memory")
-            return
-        until = time.monotonic() + self._config.wait_s
+        now = time.monotonic()
+        # A store that could not be written a moment ago is tried, and not waited for again.
+        until = now + (0.0 if self._store_down and now < self._retry_at else self._config.wait_s)
         if not self._acquire(until):
             return self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
         try:
@@ -255,7 +253,8 @@ class Worker:
         if is_inside():
             return self._newest
         until = time.monotonic() + self._config.timeout_s
-        around = self._look_around(fold=True)  # outside: the others fold what they have been told
+        # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
+        around = self._look_around(fold=True)
         with Entered():
             opinion = self._second_opinion(until)
             if not self._acquire(until):
@@ -338,6 +337,7 @@ class Worker:
                 self.closed = True
                 self._add_snapshot()
                 if self.recorder is not None:
+                    # the run under way too: nobody else will tell how far its metrics rose
                     self.recorder.add_runs([self.pipeline.runs.row()])
             try:
                 self._save(raising=raising, last=True)
@@ -366,7 +366,7 @@ class Worker:
         """Fold what has been posted, as long as there is time; the caller holds the lock.
 
         Where too much waits, it is written first and measured once, at its end; so is, for who hurries, what waits
-        when half of the time is over.
+        when three quarters of the time are over.
 
         Returns
         -------
@@ -374,7 +374,7 @@ class Worker:
             Whether nothing waits any more.
         """
         begun = time.monotonic()
-        half = None if until is None or not hurries else begun + (until - begun) / 2
+        late = None if until is None or not hurries else until - (until - begun) / 4
         limit = until if hurries else None
         while self._inbox or self._ahead or self._due is not None or self._inbox.has_losses:
             now = time.monotonic()
@@ -388,7 +388,7 @@ class Worker:
                 self._report_losses()
                 if self._due is not None:
                     self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
-            elif (half is not None and now > half) or self._is_behind():
+            elif (late is not None and now > late) or self._is_behind():
                 self._take_many()
             elif (taken := self._inbox.pop()) is not None:
                 ts, event = taken[0], self._prepared(taken[1])
@@ -481,6 +481,8 @@ class Worker:
             result = self.pipeline.fold(seq, ts, event)
         except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
+            # a fault that cannot be folded would make faults for ever
+            # a fault that cannot be folded would make faults for ever
             if type(event) is not events.Fault:
                 self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
             return None
@@ -502,6 +504,8 @@ class Worker:
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.FleetContext(event.tree, event.received)
         if self.recorder is not None:
+            # before the record, which may be written at once, with this number
+            # before the record, which may be written at once, with this number
             self.recorder.run = self.pipeline.runs.run.number
             self.recorder.add(record)
             self.recorder.add_runs(self.pipeline.runs.pop_finished())
@@ -547,6 +551,7 @@ class Worker:
         if recorder is None:
             return
         learned = None
+        # What tests and replays did must not become what is normal for the agent.
         if last and recorder.session.source not in ("test", "replay"):
             learned = self._legacy(recorder)
         try:
@@ -556,6 +561,8 @@ class Worker:
                 return
             if recorder.behind:
                 self._rejoin(recorder)
+                # what rejoining has added; no later write will take it
+                # what rejoining has added; no later write will take it
                 if self.closed:
                     recorder.save(wait_s=wait_s)
         except Exception as error:  # what this package could not write must not stop the host
@@ -588,14 +595,17 @@ class Worker:
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
+        # In this order: who writes never asks for the lock, so the two cannot wait for each other.
         with self._lock, recorder.writing:
             if not recorder.behind or self._reopen is None:
                 return
             pipeline, seq = self._reopen()
             waiting = recorder.rejoin(seq)
+            # A process that tells only a few events never comes to the thousandth itself.
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, pack(pipeline.snapshot()))
             for record in waiting:
+                # not folded anew: the host has been told these decisions
                 pipeline.apply(record.seq, record.ts, record.event, record.result)
                 seq = record.seq
             self._ahead.clear()  # all of it is in the store, or was among what waited
@@ -606,6 +616,8 @@ class Worker:
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""
+        # first: what is posted from here on has to call again
+        # first: what is posted from here on has to call again
         self._called = False
         if self.closed:
             return None

@@ -75,6 +75,7 @@ def answer(
             why=danger.what,
             action="ask somebody first",
         )
+        # With a state of its own, so that no refusal holds on to the next call.
         made = regulate([raw], RegulatorState(), steps, config.rules)
         refuses = bool(blocking) and any(finding.acts == "block" for finding in made)
         if not refuses:

@@ -163,11 +163,13 @@ def is_implicit(message: str, previous_request: str) -> bool:
     (True, False)
     """
     head = _spelled_out(message[:200]).replace("’", "'").lstrip(" \t\r\n\"'*-–—")
+    # Asked first, for "no, thanks" begins as a correction does.
     if _DECLINES.match(head):
         return False
     if _BEGINS.match(head) or _HOLDS.search(head):
         return True
     said, asked = (_words(text) for text in (message, previous_request))
+    # Short requests share their few words by chance.
     if min(said.total(), asked.total()) < 4 or len(message) > LOOKED_AT:
         return False
     return 2 * (said & asked).total() / (said.total() + asked.total()) >= REPEATED
@@ -183,7 +185,7 @@ def _spelled_out(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text[:LOOKED_AT].lower().replace("can't", "can not").replace("can’t", "can not")
+    return text[:LOOKED_AT].lower().replace("can't", "can not").replace("can’t", "can not")  # "can't" has one n only
 
 
 _DECLINES = lazy_regex(

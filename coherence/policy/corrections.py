@@ -338,6 +338,7 @@ class Corrections(msgspec.Struct, dict=True):
         sources = sorted(source for note in members for source in note.sources)
         if len(sources) < THRESHOLD:
             return None
+        # A step before that of a source must neither overflow nor weigh more than what was said.
         weight = min(float(len(sources)), 2.0 ** min(_mass(sources) - step / HALF_LIFE, 60.0))
         if weight < THRESHOLD / 2:
             return None
@@ -410,6 +411,7 @@ class _Neighbours:
         """Return the notes on requests near to one; none unless the three nearest are near on average."""
         margins = self._requests.margins(request, unit)
         ranked = np.argsort(-margins, kind="stable").tolist()
+        # A note counts as often as it was said.
         nearest = [at for at in ranked[:THRESHOLD] for _ in self.notes[at].sources][:THRESHOLD]
         if len(nearest) < THRESHOLD or math.fsum(margins[at] for at in nearest) < 0.0:
             return []
@@ -512,10 +514,11 @@ def _united(one: Note, other: Note) -> Note:
 
 def _mass(sources: list[CorrectionSource]) -> float:
     """Return log2 of a weight as it were at step 0; comparing two of them compares the weights at any step."""
+    # Relative to the newest: 2 ** (step / 200) is too large for a float after 200,000 steps.
     newest = max(source.step for source in sources)
     return math.log2(math.fsum(2.0 ** ((source.step - newest) / HALF_LIFE) for source in sources)) + newest / HALF_LIFE
 
 
 def _kept(text: str) -> str:
-    text = clean(text[: 4 * MAX_CHARS]).strip()
+    text = clean(text[: 4 * MAX_CHARS]).strip()  # cut first: a megabyte need not be cleaned
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"

@@ -162,6 +162,7 @@ def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
     >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
     ['control', 'treatment', 'treatment', 'control']
     """
+    # The lengths keep agent "a:b" with pattern "c" apart from agent "a" with pattern "b:c".
     text = f"{seed}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{count // 2}"
     coin = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
     return "treatment" if (count + coin) % 2 else "control"
@@ -181,6 +182,7 @@ def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit:
     why = f"{why[:1].upper()}{why[1:]}"
     hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, state.facts)
     room = limit - len(hint) - 2 if hint else limit
+    # In so little room the fact would be cut to nothing; it matters more than the hint.
     if hint and room < 60:
         hint, room = "", limit
     why = why if len(why) <= room - 1 else f"{why[: room - 2]}…"

@@ -148,7 +148,7 @@ def _as_finding(name: str, value: object) -> Finding:
         evidence=tuple(value.evidence)[-EVIDENCE:],
         why=_line("why", value.why),
         action=_line("action", value.action),
-        lifted=False,
+        lifted=False,  # for the regulator to say
     )
     # What is used must be what a replay reads, to the type of each number; and what cannot be read must not be written.
     found = _READER.decode(_WRITER.encode(plain))

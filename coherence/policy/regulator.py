@@ -190,6 +190,7 @@ def make_decision(
     ordered = sorted(findings, key=_mildness)
     active = ordered[: len(active)]
     first = active[0]
+    # What rests on the same events is the same trouble in other words.
     others = [finding for finding in active[1:] if finding.evidence != first.evidence or not first.evidence]
     told = [first, *others]
     message = "; ".join(finding.why for finding in told[:2])
@@ -345,7 +346,7 @@ class RegulatorState(msgspec.Struct):
         self.held = {rule: self.held.get(rule, facts.steps) for rule in sorted(active)}
         self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
         self.lifted = [finding.rule for finding in decision.findings if finding.lifted]
-        if all(is_budget(rule) for rule in self.blocking):
+        if all(is_budget(rule) for rule in self.blocking):  # also where nothing blocks any more
             self.refusals = 0
         for outcome in outcomes:
             self._add_outcome(outcome)
@@ -392,6 +393,7 @@ class RegulatorMemory(EventDetector[RegulatorState]):
     def on_goal(self, observed: Observed) -> None:
         """Begin another task."""
         data = self.data
+        # Firings of a task that has ended wait for the next tick, which tells them its outcome.
         data.open = data.open if data.ended is not None else []
         data.allowed, data.refused_calls = [], []
         data.recollection.end_task()

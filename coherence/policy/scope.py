@@ -151,6 +151,7 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     if done:
         return ScopeDrift(_lifted(score), THRESHOLD, (), done, True)
     if not judged and score > CAUTIOUS:
+        # 0.99, so that even a score of 1 stays below the threshold.
         score = CAUTIOUS + (score - CAUTIOUS) * 0.99 * (THRESHOLD - CAUTIOUS) / (1 - CAUTIOUS)
     return ScopeDrift(score, THRESHOLD, (), done, judged)
 

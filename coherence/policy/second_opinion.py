@@ -94,6 +94,7 @@ def with_opinion(finding: Finding, opinion: float, config: JudgeConfig) -> Findi
         return finding
     why = f"{finding.why}; a judge gives {opinion:.2f} that the call follows that text"
     if opinion >= config.confirm:
+        # Active means above the threshold, which the value may not be by itself.
         score = max(finding.score, min(nextafter(finding.threshold, 2.0), 1.0))
         return msgspec.structs.replace(finding, severity="warn", active=True, score=score, why=why)
     if opinion <= config.dismiss and finding.active:

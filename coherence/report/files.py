@@ -20,6 +20,7 @@ def write_atomically(path: str | Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
+        # mkstemp() keeps others out; the file gets the rights of the old one, or those that open() would give.
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         os.chmod(name, mode)
         os.replace(name, target)
@@ -29,6 +30,7 @@ def write_atomically(path: str | Path, text: str) -> None:
 
 
 def _umask() -> int:
+    # it can only be read by setting it
     mask = os.umask(0)
     os.umask(mask)
     return mask

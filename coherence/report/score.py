@@ -159,10 +159,12 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def asked(self, reading: Reading) -> Finding | None:
         """Return the finding whose rule asked for the band, ``None`` where a sign, or nothing, did."""
+        # A run may have been scored without decisions.
         if not reading.cause or reading.cause in reading.losses or reading.tick_seq >= len(self.decisions):
             return None
         findings = [finding for finding in self.decisions[reading.tick_seq].findings if finding.active]
         worst = worst_kind([finding.acts for finding in findings])
+        # "policy" is the name of no finding: then the most severe one asked for the band.
         wanted = [found for found in findings if found.rule == reading.cause or found.acts == worst]
         return max(wanted, key=lambda found: found.rule == reading.cause, default=None)
 
@@ -248,6 +250,7 @@ def score_transcript(
             result = m.result
             assert result is not None
             results.append(result)
+            # Everything since the tick before was recorded by this step, its own tick included.
             for seq in range(max(steps_of, default=0) + 1, result.appraisal.seq + 1):
                 steps_of[seq] = at
             context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
@@ -316,6 +319,7 @@ def record_step(monitor: Monitor, step: Step, open_calls: list[tuple[str, str]])
         Calls without a result, by id and tool; changed. Results come in the order of their calls.
     """
     if step.role == "tool":
+        # Not every format names the tool of a result; then results come in the order of the calls.
         call = next((pair for pair in open_calls if pair[1] == step.tool_name), open_calls[0] if open_calls else None)
         if call is not None:
             open_calls.remove(call)

@@ -15,6 +15,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import number_of
 from coherence.report.text import clean, number, undirected
 
+# Not the slash of an end tag: a name is marked up before it is made breakable.
 _JOINT = lazy_regex(r"(?<!<)([/_-])(?=\w)")
 
 
@@ -32,6 +33,7 @@ def environment(package: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # any text that a template writes: a control character would make the page malformed
         finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
     made.filters |= {

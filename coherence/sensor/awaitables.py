@@ -24,6 +24,7 @@ class _KeptLoop:
     def _run(self) -> None:
         try:
             self.loop.run_forever()
+            # asyncio warns of tasks that are destroyed while pending.
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()
@@ -56,6 +57,7 @@ def run_on_kept_loop(work: Coroutine[Any, Any, bool], seconds: float) -> bool:
         if kept.thread.is_alive():
             future.cancel()
         with _lock:
+            # another thread may have replaced it already
             if _kept is kept:
                 _kept = None
         kept.retire()
@@ -69,6 +71,7 @@ class Awaiting:
         self._calls = calls
 
     def block(self, seconds: float) -> bool:
+        # pause() keeps the time itself: only a loop that is blocked takes longer than this.
         return run_on_kept_loop(self.pause(seconds), max(seconds, 0.0) + 2 * GRACE)
 
     async def pause(self, seconds: float) -> bool:

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from threading import Lock
+from threading import RLock
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -85,10 +85,11 @@ class EmbeddingCache:
             raise ValueError(f"max_texts must be 1 or more, not {max_texts}")
         self.embedder = embedder
         self.max_texts = max_texts
+        # Without a fingerprint an embedder is known by its id, which some other object has in the next process.
         self.book = book if book is not None and isinstance(getattr(embedder, "fingerprint", None), str) else None
         self.embedded = 0
         """Texts that the embedder has answered so far."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._kept: OrderedDict[Key, Half | str] = OrderedDict()
         self._claimed: set[Key] = set()
         """Texts that are being embedded now."""
@@ -130,6 +131,7 @@ class EmbeddingCache:
         self, book: VectorBook, texts: list[str], keys: Mapping[str, Key], found: dict[str, Half | str]
     ) -> list[str]:
         """Take from the book what it has; return the rest."""
+        # Not under the lock: the book may wait for a database.
         read = book.read(keys[texts[0]][0], [keys[text][1] for text in texts])
         with self._lock:
             for text in texts:
@@ -252,6 +254,7 @@ class EmbeddingCache:
         A text that fails time and again while others do not is taken for bad, or its source would be unknown for ever.
         """
         with self._lock:
+            # a bound on memory; what is forgotten is tried in its usual order again
             if len(self._failed) > MAX_TEXTS:
                 self._failed.clear()
             for key in keys:
@@ -384,6 +387,7 @@ def embed_now(
     breaker = Breaker() if breaker is None else breaker
     for text in cache.find(texts, found):
         until = time.monotonic() + timeout_s
+        # exactly these: a subclass may do anything
         if type(cache.embedder) in OWN:
             made = cache.make_one(text, until)
             if made is not None:

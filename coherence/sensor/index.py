@@ -196,6 +196,7 @@ def check_weights(weights: Mapping[str, float] | None, names: Collection[str]) -
             raise ValueError(f"weights: {name!r} names no metric; metrics: {', '.join(names) or 'none'}")
         if not is_number(weight):
             raise TypeError(f"weights: {name!r} must be a number, not {weight!r}")
+        # "not >=" refuses NaN too
         if not weight >= 0 or weight > MAX_WEIGHT:
             raise ValueError(f"weights: {name!r} must be 0 or more and at most {MAX_WEIGHT:g}, not {weight}")
     return {name: float(weight) for name, weight in weights.items()}

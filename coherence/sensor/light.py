@@ -128,6 +128,7 @@ def combine(
     own = 0
     if known:
         odds = scale.base + prior_shift(prior) + sum(ordered.values())
+        # exp() overflows far out; beyond 30 the risk is 0 or 1 to twelve digits
         risk = 1.0 / (1.0 + exp(-min(max(odds, -30.0), 30.0)))
         own = min(_band(1.0 - risk, edges), len(BANDS) - 2)  # red is for what names the thing to stop
     asked = [
@@ -138,6 +139,7 @@ def combine(
     place = max(own, level)
     if risk is None and not level:
         return Light(None, None, Band.UNKNOWN, "continue", "", 0.0)
+    # yellow by the risk alone has no words of a rule to guide with
     kind: DecisionKind = KINDS[place] if place != 1 or level else "continue"
     cause = next(iter(ordered), "")
     if worst is not None and level > own:
@@ -188,6 +190,7 @@ def _inside(index: float, place: int, edges: Sequence[float]) -> float:
     limits = (1.0, *edges, 0.0)
     top, bottom = limits[place], limits[place + 1]
     if place and index >= top:
+        # half of it, where a band is narrower than twice that
         return top - min(JUST_INSIDE, (top - bottom) / 2.0)
     return max(index, bottom)
 

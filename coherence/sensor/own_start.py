@@ -80,6 +80,7 @@ class OwnStart(msgspec.Struct):
     def ask_anew(self) -> None:
         """Hold less to the levels so far: the user has asked for something else."""
         for name, level in self.levels.items():
+            # The recent level starts again at the usual one: its rise belongs to what was asked before.
             self.levels[name] = Level(min(level.count, ASKED_ANEW), level.mean, level.mean)
 
 

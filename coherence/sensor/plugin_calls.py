@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coherence.sensor.calls import PluginCall, discard
@@ -39,6 +39,7 @@ class Work(Protocol):
 
 class _Worker(Thread):
     def __init__(self) -> None:
+        # daemon: a plug-in that hangs must not keep the interpreter from ending
         super().__init__(name="coherence-worker", daemon=True)
         self.queue: SimpleQueue[Work] = SimpleQueue()
 
@@ -53,13 +54,13 @@ class _Worker(Thread):
                 stay = _release(self)
                 if wanted:
                     job.done()
-            del job
+            del job  # or waiting for the next one would keep this one's texts and vectors alive
             if not stay:
                 return
 
 
 _idle: list[_Worker] = []
-_lock = Lock()
+_lock = RLock()
 
 
 def submit(job: Work) -> None:
@@ -83,7 +84,8 @@ def _release(worker: _Worker) -> bool:
 def _after_fork() -> None:
     """Forget the parent's threads: they do not exist in a forked child."""
     global _lock
-    _lock = Lock()
+    # Another thread of the parent may have held the old one.
+    _lock = RLock()
     _idle.clear()
 
 
@@ -117,6 +119,7 @@ def drive_sync(steps: Steps[R]) -> R:
         result: R = stop.value
         return result
     finally:
+        # After an interrupt the steps give back their turn now, not when they are collected.
         steps.close()
 
 
@@ -130,6 +133,7 @@ async def drive_async(steps: Steps[R]) -> R:
         result: R = stop.value
         return result
     finally:
+        # After a cancellation the steps give back their turn now, not when they are collected.
         steps.close()
 
 
@@ -167,6 +171,7 @@ class Gate:
         future: asyncio.Future[bool] = loop.create_future()
 
         def settle(came: bool) -> None:
+            # the timer and the gate may both come
             if not future.done():
                 future.set_result(came)
 
@@ -182,6 +187,7 @@ class Gate:
             return True
         timer = loop.call_later(max(seconds, 0.0), settle, False)
         try:
+            # It may have opened at the moment in which the timer ran out.
             return await future or self._opened
         finally:
             timer.cancel()
@@ -208,7 +214,7 @@ class Turnstile:
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._inside: WorkerTurn | None = None
         self._queue: deque[WorkerTurn] = deque()
 
@@ -275,9 +281,10 @@ class _Job(Generic[R]):
         self._stages = stages
         self._at = at
         self._began: float | None = None
+        # Plug-ins see the caller's context variables, as if they were called on its thread.
         self._context = contextvars.copy_context()
         self._gate = Gate()
-        self._lock = Lock()
+        self._lock = RLock()
         self._finished = self._abandoned = False
 
     def work(self) -> bool:
@@ -311,6 +318,7 @@ class _Job(Generic[R]):
             outcome = self._context.run(call.attempt, call.function)
             with self._lock:
                 if self._is_abandoned():
+                    # It ended after all: nobody waits for its value, but its plug-in may be asked again.
                     call.breaker.running = False
                     discard(outcome.value)
                     return False
@@ -352,6 +360,7 @@ class _Job(Generic[R]):
             if not self._finished:
                 self._abandoned = True
                 if self._began is not None:
+                    # Left out until work() notices that it has ended.
                     self.group.calls[self._at].breaker.running = True
 
     def block(self, seconds: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -141,7 +141,7 @@ class CoherenceSensor:
         self._on_reading = on_reading
         self._callback_breaker = Breaker()
         self._turnstile = Turnstile(patience=1.0)
-        self._lock = Lock()
+        self._lock = RLock()  # a finalizer may measure, too
         self._last_seq = 0
 
     def __repr__(self) -> str:
@@ -190,8 +190,7 @@ class CoherenceSensor:
     def measure_sync(self, tick: Tick | None = None, /, *, until: float | None = None) -> Reading:
         """Measure now, from any thread. Inside a running event loop, the loop waits.
 
-        Async plug-ins are awaited on a loop that the package keeps on a thread of its own. A finalizer or a signal
-        handler that interrupts a measurement of its own thread gets an empty reading, whose error says so.
+        Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
 
         Parameters
         ----------
@@ -200,17 +199,17 @@ class CoherenceSensor:
         until : float, optional
             Time, as :func:`time.monotonic` tells it, by which to be done, if that is before ``timeout_s`` is over.
         """
+        # A callback is the host's code and may block, so it never runs on the caller's thread.
         in_place = self._plan.in_place and self._on_reading is None
         return drive_sync(self._steps(tick, in_place=in_place, until=until))
 
-    def _steps(
-        self, tick: Tick | None, *, in_place: bool = False, until: float | None = None
-    ) -> Steps[Reading]:
+    def _steps(self, tick: Tick | None, *, in_place: bool = False, until: float | None = None) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         tick = tick or Tick()
         now = time.monotonic()
         deadline = min(now + self.timeout_s, now + self.timeout_s if until is None else until)
+        # Number and place in the queue at once, so that readings are made in the order of their numbers.
         with self._lock:
             seq = tick.seq if tick.seq is not None else self._last_seq + 1
             self._last_seq = max(self._last_seq, seq)
@@ -233,6 +232,7 @@ class CoherenceSensor:
 
     def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
         reading = self._lit((yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()))
+        # Before the callback, which may ask the sensor for its newest reading.
         self._store(reading)
         callback = self._on_reading
         if callback is None:

@@ -62,6 +62,7 @@ class SensorLight:
         self.fitted = scale.embedder == fingerprint
         """True if the scale was fitted for this embedder."""
         others = scale_for(None).curves
+        # Metrics that a monitor has too take its curves, in which no embedder had a part.
         known = {name: curve for name, curve in others.items() if name in self._metrics and name not in scale.curves}
         scale = msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **known}))
         if self._changing and not self.fitted:
@@ -79,6 +80,7 @@ class SensorLight:
             value = found.get(name)
             if value is not None and len(self._first[name]) < FIRST:
                 self._first[name].append(value)
+            # with nothing to compare with yet, nothing has changed
             found[name + CHANGE] = None if value is None else changes.get(name + CHANGE, 0.0) * self._size(name)
         return found
 
@@ -86,6 +88,7 @@ class SensorLight:
         """Return how far the first readings are, in words; empty once the index can be told."""
         if self.fitted or not self._changing:
             return ""
+        # The furthest counts: a metric that is mostly unknown must not hold up the others.
         most = max(map(len, self._first.values()))
         if most >= FIRST:
             return ""

@@ -49,11 +49,12 @@ def as_evidence(found: object) -> Evidence:
     """Check what ``explain`` returned, and cut it to a size that a reading may keep."""
     if not isinstance(found, Evidence):
         if inspect.iscoroutine(found):
-            found.close()
+            found.close()  # or Python warns that nobody awaited it
         raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
     why = found.why if fits_line(found.why, MAX_WHY) else excerpt(found.why, MAX_WHY)
+    # A plug-in's subclass is copied into plain parts: it may hold on to anything, or change later.
     if type(found) is Evidence and why == found.why and found.items == () and found.texts == ():
         return found
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
@@ -84,6 +85,7 @@ def as_value(value: object) -> float | None:
     if value is None or (type(value) is float and 0.0 <= value <= 1.0):
         return value
     number = float(value)  # type: ignore[arg-type]  # numbers of any library; the rest raises TypeError
+    # written so that NaN is refused too
     if not -SLACK <= number <= 1.0 + SLACK:
         raise ValueError(f"returned {number}, outside [0, 1]")
     return min(max(number, 0.0), 1.0)
@@ -206,6 +208,7 @@ class MeasurePlan:
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
             for kind, name in GETTERS.items()
+            # All memories may be many: they are asked for only where a metric names them.
             if metrics and (kind != "all_memories" or "all_memories" in wanted)
         }
         self.reads: dict[str, tuple[Kind, ...]] = {
@@ -293,6 +296,7 @@ class Measurement:
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
         kept, results = windows.results, {}
+        # With why a source is absent: its version alone is the same before and after it fails.
         versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
         told = (plan, getattr(plan.provider, "told", None), *versions)
         seen_of: dict[tuple[int, ...], tuple[Any, ...]] = {
@@ -320,6 +324,7 @@ class Measurement:
         return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _until(self, share: float) -> float:
+        # A share of what is left, so that a stage that overruns leaves something for those after it.
         now = time.monotonic()
         return now + (self.deadline - now) * share
 
@@ -345,6 +350,7 @@ class Measurement:
 
     def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[None]:
         plan = self.plan
+        # A call like any other: it asks a stranger's embedder for its fingerprint.
         look_up = PluginCall("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
         rows = sum(map(len, lists.values()))
         yield Group([look_up], self._until(0.9), in_place=plan.embedder_in_place and rows <= LIGHT_ROWS)
@@ -353,6 +359,7 @@ class Measurement:
             self.absent |= dict.fromkeys(lists, f"the embedder failed: {look_up.failure.kind}")
         if not self.wanted:
             return
+        # A list of its own: an abandoned call writes to it after the reading is made.
         report: list[Failure] = []
         until = self._until(0.9)
         make = PluginCall("embedder", lambda: plan.cache.make(self.wanted, until, report), plan.embedder_breaker)

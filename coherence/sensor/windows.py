@@ -7,7 +7,7 @@ metric keeps stays what it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,6 +73,7 @@ class Window:
     def _slide(self, raw: list[str], vectors: Mapping[str, Half | str]) -> bool:
         """Do it at once in the common case: one new text at the end, and at most the oldest has left."""
         n, kept = len(self.texts), len(raw) - 1
+        # Where a text is there twice, or was left out for want of a vector, places in raw and rows differ.
         if not n or kept not in (n, n - 1) or self.bad or len(self._rows) != n or len(self.raw) != n:
             return False
         vector = vectors.get(raw[-1])
@@ -114,7 +115,7 @@ class Windows:
         """Results of the metrics that read nothing but windows, at the newest tick measured in place."""
         self._fingerprint = ""
         self._generation = 0
-        self._lock = Lock()
+        self._lock = RLock()
 
     def __getitem__(self, kind: Kind) -> Window:
         return self._windows[kind]
@@ -188,7 +189,9 @@ def _renew(left: Window, right: Window, kept: tuple[int, int, Matrix] | None) ->
     if rows_in_one_run or (isinstance(column_now, slice) and isinstance(column_then, slice)):
         table[row_now, column_now] = kept[2][row_then, column_then]
     else:
+        # two plain index arrays would be paired off one by one
         table[np.ix_(_listed(row_now), _listed(column_now))] = kept[2][np.ix_(_listed(row_then), _listed(column_then))]
+    # one source with itself: what is new as a row is new as a column too
     if left is right:
         for i in new_rows:
             table[i] = table[:, i] = dots(left.matrix, left.matrix[i])

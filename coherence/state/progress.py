@@ -84,6 +84,7 @@ FAILURE_CHARS = 400
 CHANGED = 0.5
 """Weight of a call with the same result where something was changed since, and nothing came of it."""
 
+# These are no redirections to a file: 2>, &>, =>, <>, ->, >=, >&1, > /dev/null.
 _CHANGES = lazy_regex(
     r"(?<![0-9&=<-])>{1,2}(?![&>=]|\s?/dev/null)|\bsed -i|\btee\b|\bpatch\b"
     r"|\bgit (?:apply|checkout|stash|reset|commit|merge|revert|pull)\b|\b(?:mv|cp|rm|mkdir|touch|install)\b"
@@ -280,6 +281,7 @@ def _tells_to_change(names: Sequence[str], arguments: object) -> bool:
     if not isinstance(arguments, dict) or not (MUTATING.isdisjoint(names) and READING.isdisjoint(names)):
         return False
     texts = [value for value in arguments.values() if isinstance(value, str)]
+    # where there are several, none of them is a command line
     if len(texts) != 1:
         return False
     return _first_verb_changes(name_words(" ".join(texts[0][:COMMAND_CHARS].split()[:CLI_WORDS])))
@@ -321,6 +323,7 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
     if not now.acts:
         return 0.0
     found = 0.0
+    # A change that failed has changed nothing.
     if now.about and now.failure < FAILED:
         same = [one for one in tried if one.about == now.about and one.tool == now.tool and one.failure < FAILED]
         found = CHANGED_AGAIN * len({one.exact for one in same} - {now.exact})
@@ -329,6 +332,7 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
     undoing = tried[-1] if tried else now
     if undoing.acts and not undoing.adds and undoing.tool == now.tool and undoing.masked != now.masked:
         same = [one for one in tried[:-1] if one.acts and one.masked == now.masked]
+        # An edit shows another text each time; of a command the result tells why it was taken back.
         inverse = undoing.words == now.words and not now.runs
         undone = sum(undoing.came == now.came or (inverse and one.came == now.came) for one in same)
         if likeness(undoing.words, now.words) >= LIKE_UNDOING:
@@ -367,6 +371,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         acts = is_mutating(tool) or _tells_to_change(names, arguments)
         text = observed.text.raw[:COMMAND_CHARS]
         changes = any(sign in text for sign in _IN_CHANGES) and _CHANGES.search(text) is not None
+        # nothing is left of it that changes anything but the ">>"
         adds = changes and ">>" in text and _CHANGES.search(text.replace(">>", "")) is None
         waiting[observed.seq] = Waiting(sketch(told), sketch(_sought(names, told)), about, acts, adds)
         if len(waiting) > MAX_OPEN:
@@ -378,6 +383,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         """Compare an action with those before it."""
         event: ToolResult = observed.event
         actions = self.state.facts.actions
+        # The state has counted it by now: it stands before this detector in the table.
         if actions and actions[-1].seq == observed.seq:
             self._compare(actions[-1], event.result, observed.text)
 
@@ -388,6 +394,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         words = made_of.words
         told = sketch(text.part(FAILURE_CHARS).tokens) if failure >= FAILED else ()
         changes = made.access == "write" or action.called in data.changing
+        # a command that changes something is silent when it works
         nothing = not changes and finds_nothing(result)
         now = Tried(
             made.exact,
@@ -409,6 +416,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             waited=data.waited,
             adds=made_of.adds,
         )
+        # A file that is read may speak of limits without there being one.
         waits = made.waits or came.pending or (came.rate_limited and made.access != "read")
         untold = not words and now.acts  # the host left out what it changed: no two such calls are known to be the same
         slow = 0.0 if untold else WAITING if waits or not words else 1.0
@@ -422,6 +430,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         data.changes += changes
         data.waited += waits
         tried = data.tried
+        # Kept with its own change, so that the same call right after it comes after no other one.
         data.tried = [*tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
         data.changing = [seq for seq in data.changing if seq != action.called]
         if waits or action.called < data.newest:  # made at once with the one before: one attempt
@@ -460,5 +469,6 @@ def _sought(names: Sequence[str], told: Iterable[str]) -> Iterable[str]:
 
 def _about(arguments: Mapping[str, object]) -> int:
     """Return a checksum of the arguments that say which thing a call is about; 0 = none does."""
+    # the end of a key says what it is, and no key is read for long
     named = sorted((key, str(value)) for key, value in arguments.items() if _NAMES.search(key[-40:]))
     return crc32(repr(named).encode("utf-8", "surrogatepass")) if named else 0

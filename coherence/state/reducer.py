@@ -141,6 +141,7 @@ class AgentState(EventDetector[Facts]):
             ts = facts.latest_ts
         elif facts.first_ts is None:
             facts.first_ts = facts.latest_ts = ts
+        # a clock that was set back takes no time away
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
         observed = Observed.of(event, seq, ts, facts.goal)
@@ -212,6 +213,7 @@ class AgentState(EventDetector[Facts]):
         raw = bytes(event.arguments)
         made = trace_call(event.tool_name, raw)
         push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, made), MAX_OPEN)
+        # Arguments that are one text are shown as that text, without JSON's escapes.
         shown = msgspec.json.decode(raw) if raw[:1] == b'"' else raw.decode()
         text = f"{event.tool_name}({shown})"
         if facts.joinable and facts.context and facts.context[-1].seq == facts.step_seq:
@@ -271,12 +273,14 @@ class AgentState(EventDetector[Facts]):
     def _count_call(self, tool: str) -> None:
         called = self.facts.called
         self.facts.calls += 1
+        # To the end: where there are too many, the tool called longest ago leaves.
         called[tool] = called.pop(tool, 0) + 1
         while len(called) > MAX_TOOLS + len(self.limited):
             del called[next(name for name in called if name not in self.limited)]
 
     def _close_call(self, call_id: str | None) -> OpenCall | None:
         calls = self.facts.open_calls
+        # From the newest: ids may come again, and without one the newest call is meant.
         for at in range(len(calls) - 1, -1, -1):
             if call_id is None or calls[at].id == call_id:
                 return calls.pop(at)
@@ -290,6 +294,7 @@ class AgentState(EventDetector[Facts]):
         event = sound(event)
         if event.input_tokens is not None:
             facts.tokens_in = min((facts.tokens_in or 0) + event.input_tokens, MAX_TOTAL)
+            # what was written stands in the context of the next call
             facts.context_used = event.input_tokens + (event.output_tokens or 0)
         if event.output_tokens is not None:
             facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)
@@ -317,6 +322,7 @@ class AgentState(EventDetector[Facts]):
         memories = self.facts.memories
         key = event.id
         if key is None:
+            # the same text without an id is the same memory
             key = next((known for known, text in memories.items() if text == event.text), None)
         if key is None:
             self.facts.nameless += 1
@@ -384,6 +390,7 @@ class AgentState(EventDetector[Facts]):
         """Go on with other facts."""
         super().restore(data)
         self._context_texts = None
+        # whatever metrics keep was made of other facts
         self.told += 1
 
     def renumber(self) -> None:
@@ -528,6 +535,7 @@ def blind_target(facts: Facts, tool: str, made: CallTrace, result: str) -> str:
 
 def _was_named(facts: Facts, path: str) -> bool:
     name = basename(path)
+    # "a.py" is not named by "data.py" or "a.pyc".
     pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     return bool(name) and any(item.role == "tool" and pattern.search(item.text) for item in facts.context)
 

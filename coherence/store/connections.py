@@ -21,6 +21,7 @@ T = TypeVar("T")
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 """``FULL``: what was acknowledged survives a power failure. ``NORMAL``: it survives a crash of the process only."""
 
+# PROTOCOL: SQLite gave up a race for the log's locks.
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 REASONS = {
@@ -90,11 +91,13 @@ def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sq
     """Open the connection that writes; the file is made and put into WAL mode if need be."""
     connection = connect(path, "rwc")
     try:
+        # SQLite has them off on every new connection.
         connection.execute("PRAGMA foreign_keys = ON")
         mode = patiently(path, timeout_s, lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         if mode != "wal":
             raise StoreError(path, f"SQLite cannot use a write-ahead log here (mode {mode}); is it a network drive?")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        # Without it the log file keeps the size of its largest moment.
         connection.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
     except BaseException:
         connection.close()
@@ -136,6 +139,7 @@ def give_up(path: Path, connections: list[sqlite3.Connection]) -> None:
     """In a child: never use this file again, and never close or collect what the parent left open."""
     _unusable.add(str(path))
     for connection in connections:
+        # One reference too many, so that they are never collected: closing them is forbidden in a forked child.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
@@ -218,6 +222,7 @@ class Readers:
         return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
+        # verify() leaves its BEGIN to this; an old snapshot would keep the log from being emptied.
         if connection.in_transaction:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")

@@ -48,6 +48,7 @@ def export_jsonl(store: Store, folder_or_path: str | Path) -> int:
     path = trail_path(folder_or_path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Two exports at once would both append the same events.
         with alone(path.parent):
             return _append(store, path)
     except OSError as error:
@@ -117,6 +118,7 @@ def _append(store: Store, path: Path) -> int:
     after = 0 if last is None else last.id
     if last is not None:
         there = next(store.audit_rows(after=after - 1), None)
+        # By its own row or, once pruned, by the hash that its successor follows; after a gap nothing can be compared.
         if there is not None and last.hash != {after: there.hash, after + 1: there.prev_hash}.get(there.id, last.hash):
             raise StoreError(path, f"this audit trail is of another store than {store.path}; choose another folder")
         if there is None and store.count_events() and next(store.audit_rows()).id <= after:
@@ -132,15 +134,12 @@ def _append(store: Store, path: Path) -> int:
 
 
 def _last_row(path: Path) -> AuditRow | None:
-    """Return the newest event of the trail, also of its files that were moved aside in the same folder.
-
-    A line that a crash left half-written is cut off.
-    """
+    """Return the newest event of the trail, also of its files that were moved aside in the same folder."""
     if path.exists() and path.stat().st_size:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             end = whole.rfind(b"\n") + 1
             last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
-        os.truncate(path, end)
+        os.truncate(path, end)  # cuts off a line that a crash left half-written
         if last:
             row = decode_line(last)
             if row is None:

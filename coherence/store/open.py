@@ -108,11 +108,8 @@ def _open(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Con
 
 
 def _refuse_strangers(path: Path, timeout_s: float) -> None:
-    """Look at the file without the right to change it: a writer's close would already touch another program's file.
-
-    The first look ignores the log, so it leaves no log files beside another program's file; the second one sees what
-    is in the log only.
-    """
+    """Look at the file without the right to change it: a writer's close would already touch another program's file."""
+    # The first ignores the log and so leaves no log files beside another's; the second sees what is in the log only.
     looks: tuple[Literal["ro&immutable=1", "ro"], ...] = ("ro&immutable=1", "ro")
     for mode in looks:
         connection = connect(path, mode)
@@ -132,6 +129,7 @@ def _owner(connection: sqlite3.Connection) -> Any:
 
 
 def _refuse_stranger(path: Path, owner: int, version: int, tables: int) -> None:
+    # An empty SQLite file is taken: another process may have made it and not migrated it yet.
     if owner != schema.APPLICATION_ID and (owner or tables or version):
         raise StoreError(
             path, f"this is a SQLite file of another program (application_id {owner:#x}); choose another path"
@@ -158,6 +156,7 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
         raise error
     with open(path, "rb") as file:
         header = file.read(HEADER_BYTES)
+        # All zeros is what a crash may leave of any file, and nothing in it can be lost.
         if not _was_ours(path, header) and any(chunk.strip(b"\0") for chunk in _chunks(header, file)):
             raise StoreError(path, f"this is no store of evidence or lessons, but {kind_in_words(header)}")
     owner = int.from_bytes(header[68:72], "big")
@@ -174,6 +173,7 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
         os.rename(path, aside)
     except OSError as problem:
         raise StoreError(path, f"it is damaged ({error}) and cannot be moved aside ({problem.strerror})") from problem
+    # The newest commits may be in the log only; whoever repairs the file needs both.
     for suffix in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
@@ -184,6 +184,7 @@ def _was_ours(path: Path, header: bytes) -> bool:
     """Tell whether a file that SQLite cannot read was one of its own: nobody's other file may be moved."""
     if header.startswith(MAGIC) or MAGIC.startswith(header):
         return True
+    # where a SQLite header has its application id; the damage may be in its first bytes alone
     if header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big"):
         return True
     return any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm", ".lessons"))

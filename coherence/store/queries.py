@@ -33,6 +33,7 @@ FIRINGS = (
 )
 """The firings of a pattern in order; parameters: horizon, pattern."""
 
+# A pair is two firings, one of each arm: the arms of the newest pair say how far it has come.
 FIRING_COUNTS = (
     "SELECT pattern, 2 * pair + count(DISTINCT arm) FROM statistics_firings AS f WHERE agent = :agent AND pair = "
     "(SELECT max(pair) FROM statistics_firings WHERE pattern = f.pattern AND agent = :agent) GROUP BY pattern"

@@ -25,6 +25,7 @@ _RAISE = (
     "INSERT INTO run_maxima VALUES (?, ?, ?, ?) "
     "ON CONFLICT (run_id, metric, version) DO UPDATE SET risk = max(risk, excluded.risk)"
 )
+# Above "through" too, the place of the newest run that has left: a place is never given twice.
 _PLACE = (
     "UPDATE runs SET known = 1 + max((SELECT coalesce(max(known), 0) FROM runs WHERE agent = :agent), "
     "(SELECT coalesce(max(through), 0) FROM calibrations WHERE agent = :agent)) "

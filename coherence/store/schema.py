@@ -63,6 +63,7 @@ def statements(script: str) -> Iterator[str]:
     """Yield the statements of a script; ``executescript`` would commit between them."""
     statement = ""
     for line in script.splitlines(keepends=True):
+        # A comment after the last statement would otherwise count as one that does not end.
         if not statement and (not line.strip() or line.startswith("--")):
             continue
         statement += line

@@ -66,6 +66,7 @@ class Store:
             raise ValueError(f"synchronous must be 'NORMAL' or 'FULL', not {synchronous!r}")
         if not 0 <= timeout_s <= threading.TIMEOUT_MAX:
             raise ValueError(f"timeout_s must be 0 or more seconds, not {timeout_s}")
+        # The program may change its working directory, and connections are opened again later.
         self.path = Path(os.path.abspath(path))
         self.timeout_s = timeout_s
         self._synchronous: Synchronous = synchronous
@@ -77,6 +78,7 @@ class Store:
         self._forker: int | None = None
         self._readers = Readers(self.path, timeout_s)
         self.closed = False
+        # Only once lock and readers are there: from here on a fork in another thread calls this store.
         watch_forks(self)
         if recovery:
             try:
@@ -113,6 +115,7 @@ class Store:
             connection = self._write_connection()
             with explained(self.path):
                 remaining = max(deadline - time.monotonic(), 0)
+                # IMMEDIATE: a lock that is asked for only at the first write may fail in a way that no waiting cures.
                 patiently(self.path, remaining, lambda: connection.execute("BEGIN IMMEDIATE"))
             transaction = Transaction(connection, self.path)
             try:
@@ -197,6 +200,7 @@ class Store:
     def vectors(self, fingerprint: str, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return hash -> vector, of those that are kept for this embedder."""
         found: dict[bytes, bytes] = {}
+        # in parts: a statement may have only so many parameters
         for start in range(0, len(hashes), PAGE):
             part = tuple(hashes[start : start + PAGE])
             marks = ", ".join("?" * len(part))
@@ -300,6 +304,7 @@ class Store:
 
     def before_fork(self) -> None:
         """Close the connections for the moment of a fork; see :mod:`coherence.store.connections`."""
+        # Inside its own transaction, or too late for another's, the connection stays open: the child gives the file up.
         if self._owner == threading.get_ident() or not self._lock.acquire(timeout=FORK_WAIT_S):
             return
         self._forker = threading.get_ident()
@@ -308,6 +313,7 @@ class Store:
 
     def after_fork_in_parent(self) -> None:
         """Go on; connections are opened at the next use."""
+        # A fork that did not get the lock must not release it.
         if self._forker == threading.get_ident():
             self._forker = None
             self._readers.resume()

@@ -43,6 +43,7 @@ class Transaction:
         self._connection = connection
         self._path = path
         self._pid = os.getpid()
+        # Sessions are never changed, so what was looked up once stays true.
         self._names: dict[int, tuple[str, str, str]] = {}
         self._head: bytes | None = None
         self._state = "open"
@@ -105,9 +106,11 @@ class Transaction:
             return
         events, readings, decisions = [], [], []
         with self._guarded():
+            # From the table, not from the row given: the hash must cover what a reader will find.
             name, agent, source = self._named(session.id)
             head = self._chain_head()
             for row in rows:
+                # Hashed as it will be read back: an int or -0.0 would never verify.
                 ts = _finite("ts", row.ts)
                 row_hash = digest(head, name, agent, source, row, ts)
                 events.append((session.id, agent, row.seq, ts, row.kind, source, row.data, head, row_hash))
@@ -123,6 +126,7 @@ class Transaction:
                 self._connection.executemany(INSERT_READING, readings)
             if decisions:
                 self._connection.executemany(INSERT_DECISION, decisions)
+            # After the events, from which a firing takes its agent and time: without them none would be written.
             add_firings(self._connection, self._path, session.id, rows)
             self._connection.execute("UPDATE chain SET count = count + ?, head = ?", (len(rows), head))
         self._head = head
@@ -161,6 +165,7 @@ class Transaction:
         """Remove up to ``limit`` of the oldest events; for :meth:`Store.prune` only. Returns how many."""
         execute = self._connection.execute
         with self._guarded():
+            # The chain's own count: count(*) would read a whole index for every batch.
             count = execute("SELECT count FROM chain").fetchone()[0]
             rows = execute("SELECT id, ts, hash FROM events ORDER BY id LIMIT ?", (limit,)).fetchall()
             surplus = max(count - max_events, 0) if max_events is not None else 0
@@ -171,7 +176,9 @@ class Transaction:
                 gone += 1
             if gone:
                 last_id, _, last_hash = rows[gone - 1]
+                # The triggers that refuse every deletion let these pass while this row is there.
                 execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+                # Before the events, which their foreign keys point to.
                 for table in ("readings", "decisions"):
                     execute(
                         f"DELETE FROM {table} WHERE (session_id, seq) IN "  # noqa: S608 - two constants
@@ -182,6 +189,7 @@ class Transaction:
                 execute("DELETE FROM events WHERE id <= ?", (last_id,))
                 for (session_id,) in sessions:
                     execute(FORGET_SNAPSHOTS, {"session": session_id})
+                # verify() begins its walk here: the first event kept follows the hash of the last one removed.
                 execute(
                     "UPDATE chain SET count = count - ?, first_id = ?, first_prev = ?", (gone, last_id + 1, last_hash)
                 )

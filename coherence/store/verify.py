@@ -57,6 +57,7 @@ def verify(connection: sqlite3.Connection) -> list[ChainFault]:
             raise
         faults.append(damaged(f"the file is damaged: it cannot be read to its end ({error})"))
     finally:
+        # The connection goes back to readers who expect valid text.
         connection.text_factory = text_factory
     return faults
 
@@ -74,6 +75,7 @@ def _check_chain(connection: sqlite3.Connection) -> ChainFault | None:
         return damaged("the row that says where the chain begins and ends was removed")
     count, head, first_id, first_prev = chain
     walk = ChainWalk(first_id, first_prev)
+    # From the lowest id there can be: a row that was put in by hand may have a negative one.
     for raw in connection.execute(AUDIT, (_LOWEST, -1)):
         found = walk.step(audit_row(raw))
         if found is not None:

@@ -185,6 +185,7 @@ def _goes_on_from_its_snapshot(make: Any) -> None:
     lived, shown = make(), sample_events()
     for at, observed in enumerate(shown):
         resumed = make()
+        # through the bytes that a store keeps, which hold plain data only
         stored = msgspec.msgpack.encode(lived.snapshot())
         resumed.restore(msgspec.msgpack.decode(stored, type=DATA_TYPES.get(lived.name, Any)))
         for each in (lived, resumed):
@@ -334,6 +335,7 @@ def _embeds_batches_in_order(embedder: Embedder) -> None:
     for text, row in zip(texts, batch, strict=True):
         alone = np.asarray(_resolved(embedder.embed(text)), np.float64)
         cosine = row @ alone / np.linalg.norm(row) / np.linalg.norm(alone)
+        # Many models pad a batch, which changes a vector a little.
         assert cosine > 0.98, f"embed_batch and embed differ for {text!r} (cosine {cosine:.3f})"
 
 

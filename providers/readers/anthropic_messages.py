@@ -113,5 +113,6 @@ def message_steps(messages: Iterable[AnthropicMessage]) -> Iterator[Step]:
                     ts=message.ts,
                 )
             content = text_of([block for block in blocks if block.type != "tool_result"])
+            # results alone are nothing that the user said
             if content or not results:
                 yield Step(role="user", content=content, usage=usage, ts=message.ts)

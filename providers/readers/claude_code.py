@@ -38,6 +38,7 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
         if session is None and isinstance(event.get("sessionId"), str):
             session = event["sessionId"]
         kind = event.get("type")
+        # remarks of the client itself, such as its caveat about local commands
         if event.get("isMeta") is True:
             continue
         if _is_sidechain(event) and not alone:

@@ -21,10 +21,12 @@ def detect_format(documents: Sequence[Document]) -> str | None:
     """
     values = [document.value for document in documents]
     beginning = [value for value in values[:_LOOK_AT] if isinstance(value, dict)]
+    # First, because a session's lines hold Anthropic messages.
     if any(_is_session_event(value) for value in beginning):
         return "claude-code"
     if any("steps" in value and "messages" not in value for value in beginning):
         return "runs"
+    # Before the chats, because items of responses have roles too.
     if any(_is_response(value) for value in _flat(values)):
         return "openai-responses"
     messages = list(_messages(values))

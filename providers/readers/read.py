@@ -75,6 +75,7 @@ def _named(transcript: Transcript, id: str) -> Transcript:
 def _unique(name: str, seen: dict[str, int]) -> str:
     candidate = name
     while candidate in seen:
+        # counted on from the last one, or a file of many runs of one id would take too long
         seen[name] += 1
         candidate = f"{name}#{seen[name]}"
     seen[candidate] = 1

@@ -87,6 +87,7 @@ STDIN = "-"
 def read_source(path: str | Path) -> Source:
     """Read a file of JSON or of JSON lines; raise :class:`~coherence.core.errors.TranscriptError` if it is neither."""
     text = _decode(path, _read_bytes(path))
+    # Not splitlines(): a text in JSON may hold U+2028 and other ends of lines.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
         raise TranscriptError(path, "the file is empty, expected JSON or JSON lines")
@@ -95,16 +96,19 @@ def read_source(path: str | Path) -> Source:
         try:
             documents.append(Document(_parse(path, line, number), number))
         except TranscriptError as error:
+            # Not even the first line is JSON: one value over several lines, or none at all.
             if not documents:
                 return Source(str(path), [_parse_whole(path, text, lines, error)])
             if number != lines[-1][0]:
                 raise
+            # a file that is being written ends in the middle of a line
             return Source(str(path), documents, torn=error)
     return Source(str(path), documents)
 
 
 def _opened(path: str | Path) -> io.BufferedReader:
     if str(path) == STDIN:
+        # the interpreter's own standard input stays open
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     return open(path, "rb")  # the caller closes it
 

@@ -13,6 +13,7 @@ MAX_DEPTH = 100
 MAX_SECONDS = 1e11
 """From where on a number is no time in seconds: milliseconds since 1970 are more."""
 
+# Pairs and other escapes are matched too, and kept: no half of a pair is taken for a lone one, nor "\\ud800".
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )

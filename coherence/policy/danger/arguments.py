@@ -58,6 +58,7 @@ def words_of(tool: str) -> tuple[str, ...]:
 @lru_cache(maxsize=512)
 def is_shell(words: tuple[str, ...]) -> bool:
     """Return whether a tool's name says that it runs shell text."""
+    # "run_python" runs code, as no shell does.
     if not _CODE_TOOL.isdisjoint(words):
         return False
     return not _SHELL_TOOL.isdisjoint(words) or (
@@ -107,6 +108,7 @@ def read_call(tool: str, arguments: bytes | object) -> ToolUse:
         found.argvs[:] = [argv if argv[0] == program else (program, *argv) for argv in found.argvs]
     elif program and not shell:
         _read_program(program, found)
+    # An argument of a name that nobody has thought of may be the command.
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
     return found
@@ -150,6 +152,7 @@ def _read_one(
         if key == "args" and texts and not _PROCESS.isdisjoint(found.words) and beside.keys().isdisjoint(_SHELL_KEYS):
             found.argvs.append(texts)
         if key in _SHELL_KEYS and texts:
+            # "commands" holds one command a text, "command" the words of one.
             if key.endswith("s") or len(texts) == 1:
                 found.scripts.extend(texts)
             else:

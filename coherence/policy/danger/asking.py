@@ -19,6 +19,7 @@ ORDER_CHARS = 400
 
 REQUEST_CHARS = 20_000
 
+# "do not ask" and "without waiting" forbid nothing.
 _NEGATED = lazy_regex(
     r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question"
     r"|further|delay|matter))|never|avoid"
@@ -120,7 +121,7 @@ def _same(word: str, target: str) -> bool:
         return True
     if "/" in target or "~" in target or "/" in word:
         return bool(word) and ("/" in word or "~" in word) and normal(word) == normal(target)
-    return word == target.rpartition(".")[2]
+    return word == target.rpartition(".")[2]  # "users" is public.users
 
 
 def _fits(name: str, target: str) -> bool:
@@ -177,6 +178,7 @@ def _is_host(word: str) -> bool:
     return (
         _HOST.fullmatch(word) is not None
         and not is_secret(word)
+        # setup.sh and README.md look like hosts.
         and not word.endswith((".sh", ".py", ".json", ".yml", ".yaml", ".md", ".txt"))
     )
 

@@ -167,6 +167,7 @@ def wipes_store(call: ToolUse) -> bool:
         or (bool(things & {"table", "collection"}) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"}))
     )
     every = bool(words & _EVERY) and (not _MANY.isdisjoint(things) or words <= _WIPING | _EVERY)
+    # A single row is a trifle, a single record of DNS takes a site off the net.
     if not every and "dns" not in words and not words.isdisjoint(_SINGLE):
         return False
     return (stores or every) and not is_disposable(*names(call))

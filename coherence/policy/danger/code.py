@@ -78,7 +78,7 @@ def code_of(command: Command) -> str:
     if not codes:
         return command.operands[0] if command.operands else ""
     for at, arg in enumerate(args):
-        clustered = _CLUSTER.fullmatch(arg) is not None and "-" + arg[-1] in codes
+        clustered = _CLUSTER.fullmatch(arg) is not None and "-" + arg[-1] in codes  # python -Ic "code"
         if (arg in codes or clustered) and at + 1 < len(args):
             return args[at + 1]
     if command.program == "deno" and command.lead.startswith("eval "):

@@ -293,6 +293,7 @@ def flags_of(args: Iterable[str]) -> frozenset[str]:
         if not arg.startswith("-") or arg == "-":
             continue
         name, _, value = arg.partition("=")
+        # kubectl runs in earnest with --dry-run=none.
         if value in ("none", "false"):
             continue
         found.add(name)

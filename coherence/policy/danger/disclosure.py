@@ -320,6 +320,7 @@ def call_sends_secret(call: ToolUse) -> bool:
 
 
 def _holds_secret(key: str, value: str, http: bool) -> bool:
+    # No service needs the private key itself to know who one is.
     if key in _PROVES and "-----BEGIN" not in value:
         return False
     if len(value) <= 4_000 and (
@@ -365,6 +366,7 @@ _LOOKS_MADE = lazy_regex(
 
 def _is_made_up(value: str) -> bool:
     """Return whether a word looks like a password: letters and digits or signs mixed, and no address, path or date."""
+    # Of "user:password" the password.
     value = value.rpartition(":")[2]
     if len(value) < 6 or value == "1Password" or "/" in value or ("@" in value[1:-1] and "." in value):
         return False

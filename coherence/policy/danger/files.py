@@ -34,7 +34,7 @@ _DRIVE = lazy_regex(r"[A-Za-z]:")
 
 def redirects_over(command: Command) -> bool:
     """Return whether a redirection overwrites a secret, a system file or a device."""
-    return is_device(command.writes) if command.appends else is_guarded(command.writes)
+    return is_device(command.writes) if command.appends else is_guarded(command.writes)  # a file keeps what it had
 
 
 def copies_over(command: Command) -> bool:
@@ -43,6 +43,7 @@ def copies_over(command: Command) -> bool:
     target = target or (command.operands[-1] if len(command.operands) > 1 else "")
     if command.program in ("mv", "move", "move-item", "rename-item"):
         return target == "/dev/null" or is_guarded(target) or any(map(is_secret, command.operands))
+    # "cp /dev/null x" empties x
     return is_guarded(target) or (command.program == "cp" and command.lead.startswith("/dev/null "))
 
 
@@ -89,13 +90,16 @@ def _is_recursive(command: Command) -> bool:
 
 def wiped(command: Command) -> Iterator[str]:
     """Yield the paths that ``rm`` and its like wipe whole."""
+    # They take an empty folder or one file, unless it is Windows' "rmdir /s".
     if command.program in ("rmdir", "unlink") and not any(arg.casefold() == "/s" for arg in command.args):
         return
+    # With -i it asks before each file.
     if any(arg in ("-i", "-I", "-ri", "-ir", "--interactive") for arg in command.args[:20]):
         return
     recursive = _is_recursive(command) or command.program in ("rimraf", "deltree", "srm", "wipe")
     brought = command.stdin.replace("$(", " ").replace(")", " ") if not command.operands else ""
     for operand in command.operands[:200]:
+        # Flags of Windows look like paths.
         whole = operand.casefold() not in ("/s", "/q", "/f") and holds_everything(operand, command.folder)
         anchored = "*" in operand and operand.strip("\"'").startswith(("/", "~", "$HOME", "C:", "c:"))
         if (whole and (recursive or anchored)) or _BACKUPS.search(operand) is not None:
@@ -125,7 +129,7 @@ def found(command: Command) -> Iterator[str]:
     )
     filters = any(
         arg in _FILTERS
-        and args[at - 1] not in ("-not", "!")
+        and args[at - 1] not in ("-not", "!")  # "! -name x" spares x and takes all the rest
         and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in _ALL_NAMES)
         for at, arg in enumerate(args)
     )
@@ -139,6 +143,7 @@ def mirrored(command: Command) -> Iterator[str]:
     """Yield the system's folder or the home over which ``rsync`` puts something else."""
     if len(command.operands) > 1 and any(flag.startswith("--del") for flag in command.flags):
         path = command.operands[-1]
+        # "rsync --delete empty/ x" is a usual way to empty x.
         empties = "empty" in command.operands[0] and holds_everything(path, command.folder)
         if empties or is_system(path) or normal(path) == "~":
             yield path
@@ -184,6 +189,7 @@ def system_modes(command: Command) -> Iterator[str]:
 
 def storage(command: Command) -> Iterator[str]:
     """Yield the volume or the backups that a command of a storage system deletes."""
+    # "pool/data@monday" is a snapshot, not the data.
     destroys = command.operands[:1] in (("destroy",), ("delete",)) and not any("@" in word for word in command.operands)
     if destroys or command.program in ("lvremove", "vgremove"):
         yield command.operands[-1] if command.operands else "?"

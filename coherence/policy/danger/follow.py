@@ -110,6 +110,7 @@ def _given(
     if command.program == "make":
         text = "\n".join(found["line"] for found in _RECIPE.finditer(text)).replace("$(HOME)", "$HOME")
     if options:
+        # Any of the options would do; the least one is the same in each process.
         yield Command(program=command.program, args=(min(options), text), text=command.text, indirect=True)
     else:
         yield from (replace(inner, indirect=True, folder=folder) for inner in read(text))

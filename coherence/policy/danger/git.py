@@ -84,6 +84,7 @@ def discards(command: Command) -> bool:
 
 def restores(command: Command) -> bool:
     """Return whether ``git restore`` throws changes of files away."""
+    # --staged alone leaves the files as they are
     return command.flags.isdisjoint(("--staged", "-S")) or not command.flags.isdisjoint(("--worktree", "-W"))
 
 

@@ -90,7 +90,7 @@ def holds_everything(path: str, folder: str = "") -> bool:
     plain = path.strip().strip("\"'")
     if not plain or len(plain) > 1_000:
         return False
-    if (default := _DEFAULT.match(plain)) is not None:
+    if (default := _DEFAULT.match(plain)) is not None:  # "${DIR:-/}" is "/" where DIR is not set
         plain = default[1] + plain[default.end() :]
     if _BELOW_ROOT.fullmatch(plain) is not None:  # a name that may be empty, or each one in turn
         return True

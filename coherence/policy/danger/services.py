@@ -120,6 +120,7 @@ def resets(command: Command) -> bool:
         any(_RESETS.fullmatch(word) is not None for word in words)
         or not command.flags.isdisjoint(("--force-reset", "--accept-data-loss"))
         or ("downgrade" in words and "base" in words)
+        # Django's "manage.py migrate shop zero"; above, "alembic downgrade base".
         or words[3:] == ("zero",)
         or (words[:1] == ("migrate:rollback",) and "--all" in command.flags)
     )
@@ -229,12 +230,13 @@ def deletes_over_http(command: Command) -> bool:
 
 def signals(command: Command) -> bool:
     """Return whether a command sends a signal that may end a process."""
+    # signal 0 only asks whether a process is there
     return not re.search(r"(?:^| )-s (?:0|EXIT)(?: |$)", " ".join(command.args[:4]))
 
 
 def ends_all(command: Command) -> bool:
     """Return whether ``kill`` is given every process, ``-1``."""
-    return command.args[-1:] == ("-1",) and len(command.args) > 1
+    return command.args[-1:] == ("-1",) and len(command.args) > 1  # alone, -1 is a signal
 
 
 def is_fork_bomb(command: Command) -> bool:

@@ -69,7 +69,7 @@ def _read(script: str) -> Iterator[Command]:
     if root is None:
         yield from _roughly(script)
         return
-    known = {"IFS": " "}
+    known = {"IFS": " "}  # rm${IFS}-rf hides a blank from who looks for one
     heres = b"<<" in source
     may_nest = _MAY_NEST.search if not root.has_error else None
     dynamic = False
@@ -185,6 +185,7 @@ def _argv(node: Node, source: bytes, known: dict[str, str]) -> tuple[tuple[str, 
         text, unknown = word(child, source, known)
         if not argv:
             name = text.rpartition("/")[2]
+            # "/bin/r?" runs whatever file has such a name.
             dynamic = (unknown and ("$" in name or text.startswith(("$(", "`", "<(")))) or (
                 not source.startswith(b'"', child.start_byte) and _GLOB.search(name) is not None
             )
@@ -333,7 +334,7 @@ def _ansi_c(found: re.Match[str]) -> str:
         number = int(code[1:], 16)
         return chr(number) if 0 < number < 0x110000 else ""
     if code[0] in "01234567":
-        return chr(int(code, 8) % 256 or 32)
+        return chr(int(code, 8) % 256 or 32)  # never NUL, which is SPLIT
     return _ANSI_C_LETTERS.get(code, code)
 
 

@@ -116,7 +116,7 @@ def taken_away(command: Command) -> list[str]:
         things = {singular(word) for word in said} | ({"bucket"} if "rb" in words else set())
         if program != "aws":
             things |= {singular(word) for word in parts("".join(operands[at + 1 : at + 2]))} & _AFTER
-        keeps = any(arg.startswith(_KEEPS) for arg in args) and "0" not in args
+        keeps = any(arg.startswith(_KEEPS) for arg in args) and "0" not in args  # "--keep-last 0" keeps nothing
         if keeps or (program == "npm" and "unpublish" not in words):
             return []
         if not each and ((program not in _WHOLE and SERVICES.isdisjoint(things)) or not things.isdisjoint(_TRIFLES)):

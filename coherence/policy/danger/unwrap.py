@@ -100,6 +100,7 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
     if program in SHELLS or program in POWERSHELLS or program in _WITH_C or program == "cmd":
         yield from _shell(command)
     if program in _WRAPPERS:
+        # "command -v rm" only asks where rm is.
         if program != "command" or command.flags.isdisjoint(("-v", "-V")):
             skip = int(program in _OPERAND_FIRST)
             yield after_options(args, VALUES.get(program, ""), skip, env=program in ("sudo", "env", "doas"))
@@ -111,6 +112,7 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
         yield " ".join(args[:1] if program == "trap" else after_options(args, "-n -t -c"))
     elif program == "ssh":
         yield " ".join(after_options(args, VALUES[program], 1))
+        # Without a command, what it reads is run.
         if len(command.operands) < 2:
             yield command.stdin
     elif program in ("find", "fd", "fdfind"):
@@ -121,8 +123,10 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
                 yield after_options(args[args.index(verb) + 1 :], _CONTAINER_VALUES, 1)
                 break
     elif program == "git" and command.lead.startswith("config "):
+        # git config alias.x '!rm -rf y'
         yield from (arg[1:] for arg in args[:20] if arg.startswith("!"))
     elif program in ("tmux", "screen"):
+        # tmux send-keys 'rm -rf y' Enter
         yield from (arg for arg in args[:100] if " " in arg)
     elif program in ("kubectl", "oc", "lxc", "incus") and "--" in args:
         yield args[args.index("--") + 1 :]
@@ -150,7 +154,7 @@ def _shell(command: Command) -> Iterator[str | tuple[str, ...]]:
             rest = after_options(args[at + 1 :], "")
             yield "".join(rest[:1])
             if rest and _PASSES_ON.search(rest[0]):
-                yield " ".join(rest[2:])
+                yield " ".join(rest[2:])  # bash -c '"$@"' _ rm -rf y: the "_" is $0
             return
     first = command.operands[0] if command.operands else "-"
     if first in ("-", "/dev/stdin") or command.program in ("at", "batch") or "-s" in command.flags:

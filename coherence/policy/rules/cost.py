@@ -154,6 +154,7 @@ class CostSpiral:
             return None
         newest = spending[-WINDOW:]
         seen = [
+            # A call without a price has no logarithm.
             self._rising([value for value in values if value], unit, newest)
             for unit, values in (
                 ("tokens", [float(call.tokens) for call in spending]),

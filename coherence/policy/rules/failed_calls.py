@@ -69,6 +69,7 @@ def known_shape(steps: Sequence[Step], period: int) -> KnownShape | None:
     if any(step.came is not None and step.came.rate_limited for step in steps[-period:]):
         return RATE_LIMIT
     pages = [step.made for step in steps[-period:] if step.made.page]
+    # More calls than things: some are parts of one thing.
     if len({made.exact for made in pages}) > len({made.page for made in pages}):
         return PAGES
     idle = [after.ts - before.ts - (before.duration_s or 0.0) for before, after in pairwise(steps)]

@@ -116,6 +116,7 @@ def _repeats(steps: Sequence[Step], period: int) -> list[int]:
             results[turn] = result or step.came
             continue
         noise += 1
+        # What was written may be why the call is made again.
         silent = step.made.access == "write" or step.came is None or None in results
         if same_call or silent or noise * REPEATS_PER_NOISE > len(places):
             break
