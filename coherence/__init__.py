@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coherence.core.clock import IntervalClock, ManualClock
+    from coherence.core.clock import IntervalClock
     from coherence.core.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
     from coherence.core.decisions import Appraisal, Decision, Finding, Guidance, Mode
     from coherence.core.errors import CoherenceError
@@ -46,7 +46,6 @@ _HOME = {
     "Guidance": "coherence.core.decisions",
     "GuidanceConfig": "coherence.core.config",
     "IntervalClock": "coherence.core.clock",
-    "ManualClock": "coherence.core.clock",
     "MetricFn": "coherence.core.protocols",
     "MetricInput": "coherence.core.readings",
     "Mode": "coherence.core.decisions",
@@ -87,7 +86,6 @@ __all__ = [
     "Guidance",
     "GuidanceConfig",
     "IntervalClock",
-    "ManualClock",
     "MetricFn",
     "MetricInput",
     "Mode",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         GoalCoherence,
         Repetition,
         Uncertainty,
-        Unlimited,
+        Unmeasured,
         WordedUncertainty,
     )
 
@@ -66,7 +66,7 @@ _HOME = {
     "TokenUsage": "coherence.metrics.token_usage",
     "Uncertainty": "coherence.metrics.vitals",
     "UnknownId": "coherence.metrics.course",
-    "Unlimited": "coherence.metrics.vitals",
+    "Unmeasured": "coherence.metrics.vitals",
     "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
     "UnusedOutput": "coherence.metrics.unused_output",
     "WordedUncertainty": "coherence.metrics.vitals",
@@ -104,7 +104,7 @@ __all__ = [
     "TokenUsage",
     "Uncertainty",
     "UnknownId",
-    "Unlimited",
+    "Unmeasured",
     "UnsupportedAssumption",
     "UnusedOutput",
     "WordedUncertainty",

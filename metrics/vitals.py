@@ -289,22 +289,24 @@ class WordedUncertainty:
 
 
 @dataclass(frozen=True)
-class Unlimited:
-    """A metric that is always unknown, because there is no limit to take a share of.
+class Unmeasured:
+    """A metric that is always unknown, because what it needs is not there.
 
     Parameters
     ----------
     name : str
-        The metric it stands for: ``token_usage``, ``cost``.
-    what : str
-        What would be limited, in a word.
+        The metric it stands for.
+    why : str
+        What is missing.
+    inverted : bool
+        Direction of the metric it stands for.
     """
 
     name: str
-    what: str
-    inverted = True
+    why: str
+    inverted: bool = True
     in_place = True
 
     def compute(self) -> float | None:
         """Raise, which makes the metric unknown with this reason."""
-        raise UnknownSourceError(f"no budget of {self.what} is set")
+        raise UnknownSourceError(self.why)

@@ -18,7 +18,7 @@ from coherence.metrics import (
     StepDrift,
     TokenUsage,
     Uncertainty,
-    Unlimited,
+    Unmeasured,
     WordedUncertainty,
 )
 from coherence.sensor.index import DEFAULT_WEIGHTS, INDEX_WEIGHTS, OTHER_WEIGHT
@@ -83,7 +83,7 @@ def metric_set(
     added : sequence of MetricFn or ScalarMetricFn
         Further ones.
     embeds : bool
-        Whether there is an embedder; without one, what compares vectors is left out.
+        Whether there is an embedder; without one, what compares vectors is left out, and an added metric is unknown.
     """
     vectors: list[Any] = default_metrics() if embeds else []
     scalars: list[Any] = []
@@ -92,6 +92,8 @@ def metric_set(
             scalars.append(metric)
         elif embeds:
             vectors.append(metric)
+        else:
+            scalars.append(Unmeasured(metric.name, "it takes vectors, and nothing is embedded", metric.inverted))
     named = {metric.name for metric in added}
     scalars += [create_metric(name, state) for name in _weighted(config) if name not in named]
     weights = index_weights(config, [metric.name for metric in (*vectors, *scalars)])
@@ -104,8 +106,8 @@ def metric_set(
     scalars += [
         *(create_metric(name, state) for name in COURSE if name not in named),
         RecentErrorRate(state),
-        TokenUsage(state, int(tokens)) if tokens else Unlimited("token_usage", "tokens"),
-        Cost(state, dollars) if dollars else Unlimited("cost", "money"),
+        TokenUsage(state, int(tokens)) if tokens else Unmeasured("token_usage", "no budget of tokens is set"),
+        Cost(state, dollars) if dollars else Unmeasured("cost", "no budget of money is set"),
         Repetition(state),
         ContextExhaustion(state),
     ]

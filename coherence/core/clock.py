@@ -1,4 +1,4 @@
-"""Clocks that say when to measure: a drift-corrected interval, or by hand in tests."""
+"""A clock that says when to measure: at a drift-corrected interval."""
 
 from __future__ import annotations
 
@@ -154,38 +154,3 @@ class ClockThread:
         self.clock.stop()
         if self._thread is not None:
             self._thread.join()
-
-
-class ManualClock:
-    """Tick by hand, with a time that moves only by hand; for tests and replays.
-
-    Parameters
-    ----------
-    ts : float
-        Time of the first tick, Unix seconds.
-    step : float
-        How far time moves after each tick, seconds.
-
-    Examples
-    --------
-    >>> clock = ManualClock(ts=100.0, step=5.0)
-    >>> [(tick.seq, tick.ts) for tick in (clock.tick(), clock.tick())]
-    [(1, 100.0), (2, 105.0)]
-    """
-
-    def __init__(self, ts: float = 0.0, step: float = 1.0) -> None:
-        self.ts = ts
-        self.step = step
-        self.seq = 0
-
-    def tick(self, reason: str = "manual") -> Tick:
-        """Return the next tick and move time on."""
-        self.seq += 1
-        tick = Tick(self.seq, self.ts, reason)
-        self.ts += self.step
-        return tick
-
-    async def drive(self, measure: Callable[[Tick], Awaitable[object]], *, ticks: int) -> None:
-        """Call ``measure`` with the next ``ticks`` ticks, one after the other."""
-        for _ in range(ticks):
-            await measure(self.tick())

@@ -21,6 +21,8 @@ class Prohibition(msgspec.Struct, frozen=True):
     objects: tuple[str, ...]
     """Tokens that name what it must not be done to; empty = anything."""
     sentence: str
+    named: str = ""
+    """The words of the thing, where the sentence puts no spaces between words."""
     seq: int = 0
     limit: float | None = None
     """Number that must not be passed."""

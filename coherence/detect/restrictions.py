@@ -182,15 +182,18 @@ def _of_clause(clause: str, before: str, tongue: str) -> Iterator[Prohibition]:
 def _chinese(said: str) -> Iterator[Prohibition]:
     for found in islice(says.CHINESE.finditer(said), 3):
         about = found["before"] + found["what"]
-        objects = tuple(sorted(tokens(" ".join(name for word, name in says.CHINESE_THINGS.items() if word in about))))
-        latin = tuple(sorted(tokens(" ".join(re.findall(r"[A-Za-z0-9_./@-]{2,40}", about)))))
+        things = {word: name for word, name in says.CHINESE_THINGS.items() if word in about}
+        names = re.findall(r"[A-Za-z0-9_./@-]{2,40}", about)
+        objects, latin = tuple(sorted(tokens(" ".join(things.values())))), tuple(sorted(tokens(" ".join(names))))
+        behind = any(word in found["what"] for word in (*things, *names))
+        thing = found["what" if behind else "before"].partition("、")[0]
         for word in (found["act"], *says.CHINESE_MORE.findall(about)):
             act = says.CHINESE_ACTS[word]
             acts = (act, "have") if act in ("use", "add") else (act,)
             implied = IMPLIED.get(act, frozenset())
             named = tuple(token for token in (*objects, *latin) if token not in implied)
             if named or (act in ALONE and not about.strip("了吧何任")):
-                yield Prohibition(acts, named, "")
+                yield Prohibition(acts, named, "", thing)
 
 
 def asked(text: TextAnalysis) -> set[str]:

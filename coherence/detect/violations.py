@@ -36,8 +36,6 @@ _TAILS = word_set("statement statements call calls code support line lines messa
 
 _DONE = frozenset[str]().union(*DONE.values())
 _WORDING = tokens("word words letter letters term terms phrase phrases Wort Wörter mot mots palabra palabras")
-_DENSE = lazy_regex(r"(?:不要|别|请勿)(?:添加|增加|加入|加|使用|用)([^\s。，、；！？,;!?]{1,12})")
-"""A thing that must not be added, in Chinese, which puts no spaces between words."""
 _CLAUSE_END = lazy_regex(r"[.!;:](?=\s|$)|\n|[()–—]|\b(?:but|aber|mais|pero)\b", re.IGNORECASE)
 _QUOTED = lazy_regex(
     r'```[^`]*```|"[^"\n]{0,500}"|“[^”\n]{0,500}”|„[^“\n]{0,500}“|«[^»\n]{0,500}»|^[ \t]*>.*$', re.MULTILINE
@@ -63,8 +61,7 @@ def forbidden(task: str) -> dict[str, Prohibition]:
         for word in tokens_of(each.sentence):
             named = wanted.issuperset(tokens(word) or {""}) or (named and word in _TAILS)
             words += [word.strip("'")] if named else []
-        dense = _DENSE.search(each.sentence)
-        text = dense[1] if dense else " ".join(dict.fromkeys(words))
+        text = each.named or " ".join(dict.fromkeys(words))
         if text and not each.of:
             found.setdefault(text, each)
     return found

@@ -91,6 +91,7 @@ def apply(
     except BaseException as error:
         count(error)
         said = _failure(error)
+    # its word is not enough: it may fail when half is done, or return True for nothing
     after = _read(adapter, agent, count)
     if after is None:
         return _ending(owner, f"{said}, and the configuration cannot be read") if said else Decision("serving")
@@ -180,6 +181,7 @@ def kept_config(config: object) -> dict[str, Any]:
         msgspec.msgpack.encode(found)  # the account, which holds it, is kept so; a larger whole number is not taken
     except Exception as error:
         raise ValueError(f"the configuration is not plain JSON: {type(error).__name__}") from error
+    # tuples and keys that are numbers would come back as something else
     if not isinstance(found, dict) or found != config:
         raise ValueError("the configuration is not plain JSON: it would not come back as it is")
     if _is_deep(found, MAX_DEPTH):
@@ -299,5 +301,6 @@ def _failure(error: BaseException) -> str:
 
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:
+    # an adapter may keep and change what it is handed; the trail may not change by that
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return found

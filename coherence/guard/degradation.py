@@ -138,6 +138,7 @@ class Chart(msgspec.Struct):
             if self.level >= self.limit:
                 self.level, self.further = self.limit, Chart.of(self.since_beyond, self.since, self.calls_to_alarm)
                 return self.since, self.since_beyond, self.expected
+        # not above 0: a decline that has begun would be learned as usual
         if self.level == 0:
             self._learn()
         return None
@@ -258,6 +259,7 @@ def calls_to_alarm(rate: float, up: int, down: int, limit: int) -> float:
 def limit_for(rate: float, up: int, down: int, calls: float) -> int:
     """Return the lowest limit with a mean of at least ``calls`` to an alarm, or ``MAX_STATES``."""
     low, high = 0, up
+    # doubled before it is halved: each try solves a system of so many equations
     while high < MAX_STATES and calls_to_alarm(rate, up, down, high) < calls:
         low, high = high, min(2 * high, MAX_STATES)
     while high - low > 1:

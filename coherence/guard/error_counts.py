@@ -46,6 +46,7 @@ class ErrorCounts:
         text = redact(text)
         name = f"{stage}: {kind}"
         with self._lock:
+            # a text with a number in it would be a new kind each time
             if name not in self.counts and len(self.counts) >= MAX_KINDS:
                 name = "others"
             count = self.counts[name] = self.counts.get(name, 0) + 1

@@ -55,6 +55,7 @@ class Actor:
 
     def due(self, agent: str, owner: str, account: Account, at: float, *, failed: bool) -> Decision | None:
         """Return the step to take at a wall time; ``failed`` = a call of the agent has just failed."""
+        # of a copy, like the trigger below: only entries of the trail may change an account
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
         step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
@@ -74,6 +75,7 @@ class Actor:
         """
         done = threading.Event()
         found: set[str] = set()
+        # a strategy sees the variables, a trace id for example, of the call that failed
         context = contextvars.copy_context()
 
         def work() -> None:
@@ -82,6 +84,7 @@ class Actor:
             except BaseException as error:
                 self._troubles.add("guard", error)
             finally:
+                # in this order: who waited may begin the next step at once
                 view.acting = False
                 done.set()
 
@@ -116,6 +119,7 @@ class Actor:
             return done(view.account.patching)
         until_s = time.monotonic() + wait_s
         while True:
+            # beside a thread that acts: the claims in the trail keep the two apart
             self._steps(view, False, set())
             with view.lock:
                 patching = view.account.patching
@@ -142,6 +146,7 @@ class Actor:
     def _steps(self, view: View, failed: bool, found: set[str]) -> None:
         """Take each step that is due, do what it claims, and write what came of it; only then somebody is notified."""
         while True:
+            # a name for one step: the answer to a claim that was taken over must not pass for another's
             owner, notices = self._owner(), list[Notice]()
             step = self._write(view, partial(self.due, view.agent, owner, failed=failed), notices)
             if step is None:
@@ -158,6 +163,7 @@ class Actor:
                 step = None
                 if result is not None:
                     step = self._write(view, partial(self._result, owner, result, backup), notices)
+            # last: a notifier may be slow, and may use the guard itself
             for notice in notices:
                 self.notify(notice)
 
@@ -182,8 +188,10 @@ class Actor:
         patching = account.patching
         if patching.owner == owner:
             return patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+        # the patch was given up meanwhile, and is in force now
         if result.kind in ("serving", "ending") and backup is not None:
             return Decision("late", owner=owner, backup=backup, why="a patch that had been given up was applied late")
+        # the next patch was on trial already, and this restore has taken it out of force
         if result.kind == "restored" and patching.trial is not None and patching.phase != "restoring":
             why = "the configuration before an earlier patch was restored late"
             return Decision("late", owner=owner, backup=patching.trial.backup, why=why)

@@ -55,11 +55,13 @@ def export_trail(store: Store, agent: str, file: str | Path | IO[bytes]) -> int:
 
 def _export_whole(store: Store, agent: str, path: Path) -> int:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # a link that leads nowhere is in the way as well
     if os.path.lexists(path):
         raise FileExistsError(f"{path} exists already; nothing was written, choose another name")
     try:
         with part.open("xb") as file:
             count = export_trail(store, agent, file)
+        # a reader never meets half a file under this name
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)

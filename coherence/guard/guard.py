@@ -188,6 +188,7 @@ class Guard:
         self.durability = durability
         self._clock = clock
         self._troubles = ErrorCounts()
+        # a store that was passed in is the host's, and stays open
         owns_store = not isinstance(store, Store)
         if store is None:
             raise TypeError("store must be a path, ':memory:' or a Store, not None")
@@ -198,6 +199,7 @@ class Guard:
         self._runner = Runner(
             self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, owns_store=owns_store
         )
+        # of the runner: a finaliser that held the guard would keep it alive
         self._end = weakref.finalize(self, end_quietly, self._runner)
 
     @property
@@ -397,8 +399,10 @@ class Guard:
                 return None
             return Decision("trial_wanted", patch=wanted, why=why)
 
+        # before the bounds: a patch on trial has moved what steps are measured from
         if asked(view.account) is None:
             return False
+        # so that whoever asks is told why; whoever carries it out judges it again
         if refused := refuses(wanted, view.agent, self._actor.plan, self._troubles):
             raise ValueError(f"patch: {refused}")
         if self._asked(view, asked) is None:
@@ -427,6 +431,7 @@ class Guard:
                 return None
             return Decision("rollback_wanted", number=patching.holder.number, why=why)
 
+        # if somebody has asked before, that request is waited for
         wish = self._asked(view, asked) or view.account.patching.wish
         if wish is None:
             return False

@@ -44,6 +44,7 @@ class Started:
 
     def serve(self, trial: OnTrial, phase: Phase, call_id: str | None) -> None:
         """Find out whether the patch on trial serves this call."""
+        # unique in all processes, forked ones too, and much cheaper than a UUID
         drawn = (call_id or f"{_PREFIX}-{os.getpid()}-{next(_NUMBERS)}") if trial.both else ""
         self.patched = trial.serves(phase, drawn)
         self.patch = dict(trial.patch) if self.patched else None
@@ -142,6 +143,7 @@ class Measuring:
         try:
             monitor.decide()
             reading = monitor.latest
+            # measured before this call, it says nothing about it
             if reading is None or reading.tick_seq <= started.tick or reading.coherence_index is None:
                 return None, None
             index = reading.coherence_index

@@ -14,6 +14,7 @@ MAX_REMEMBERED = 50
 FIRST_REST_H, MAX_REST_H = 7 * 24.0, 180 * 24.0
 """A patch that was given up once is not tried again for the first, twice as long each time, up to the second."""
 
+# in whichever order its keys stand, a patch has one hash
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
 

@@ -69,6 +69,7 @@ class SteadyClock(msgspec.Struct):
             return self.now_s
         shown = wall + self.offset_s
         now = min(max(shown, before), before + MAX_STEP_S)
+        # the wall clock was set: from here on it is read from this moment
         if shown < before - TOLERANCE_S or shown > now:
             self.offset_s = now - wall
         self.now_s = now

@@ -125,7 +125,9 @@ class Patching(msgspec.Struct):
         """Take in a call; ``recent`` is the account of the configuration in force without a patch on trial."""
         trial = self.trial
         if trial is not None:
+            # each one, or a trial whose calls can never be assigned would stay open for ever
             trial.calls += 1
+        # nobody knows which configuration served it
         if call.epoch != self.epoch or self.undo is not None:
             return
         if self.phase in ("serving", "paused") and trial is not None:
@@ -149,6 +151,7 @@ class Patching(msgspec.Struct):
         match step.kind:
             case "asked":
                 self._claim("asking", step.owner, now_s)
+                # now: calls that fail while the strategy thinks are no part of the baseline
                 self.failures, self.before = step.failures, recent.freeze(step.failures)
             case "proposed":
                 self.waiting = Waiting(step.patch, step.why, seq, self.failures)
@@ -174,6 +177,7 @@ class Patching(msgspec.Struct):
             case "serving":
                 self._rest("serving")
                 if self.trial is not None:
+                    # an adapter that serves both is asked to apply a patch only for good
                     self.trial.applied, self.trial.both = self.trial.applied + 1, False
             case "ending":
                 self.attempts, self.pauses, self.ending = 0, step.pause, "" if step.pause else step.why
@@ -182,6 +186,7 @@ class Patching(msgspec.Struct):
                 self._claim("restoring", step.owner, now_s)
             case "restore_failed":
                 self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), MAX_BACKOFF_S)
+                # without an owner: any process may try next
                 self.attempts, self.owner = self.attempts + 1, ""
             case "restored" if self.pauses:
                 self._rest("paused")
@@ -214,6 +219,7 @@ class Patching(msgspec.Struct):
                 if self.undo is not None:
                     self._restore_now(now_s)
         self.epoch += step.kind in _CHANGES
+        # what it asked for has come about in another way
         if self.wish is not None and not self.holds(self.wish.number):
             self.wish = None
 
@@ -264,6 +270,7 @@ class Patching(msgspec.Struct):
     def _confirm(self, recent: Recent) -> None:
         trial = self.trial
         if trial is not None:
+            # in place, as the account holds the same object
             recent.newest[:], recent.at = trial.served.newest, trial.served.at
             watch = DecayWatch.begin(recent.freeze())
             self.standing = Standing(number=trial.number, patch=trial.patch, backup=trial.backup, watch=watch)
@@ -285,6 +292,7 @@ class Patching(msgspec.Struct):
             patch has none.
         """
         if self.phase == "idle":
+            # away from a patch first: an approved one may wait, a harmful one may not
             return self._wanted(owner) or self._leaves(owner, returns=returns) or self._approved(owner)
         if self.phase in ("serving", "paused"):
             return self._wanted(owner) or self._judges(owner) or self._reports(returns=False)
@@ -295,6 +303,7 @@ class Patching(msgspec.Struct):
         if self.phase == "reviewing":
             return self._approved(owner)
         if self.phase == "applying":
+            # it may have applied a half: that is restored, and not tried again
             return Decision("ending", owner=owner, why="the process that applied it has gone")
         return Decision("retrying", owner=owner) if self.owner or now_s >= self.retry_s else None
 
@@ -306,6 +315,7 @@ class Patching(msgspec.Struct):
             if self.wish is None:
                 return result
             return Decision("withheld", patch=result.patch, why="a rollback was asked for meanwhile", waits=True)
+        # what a person wants goes before a proposal that was made without knowing it
         if self.requested:
             return Decision("declined", why="a person has decided meanwhile")
         held, waiting = self.standing, self.waiting
@@ -357,6 +367,7 @@ class Patching(msgspec.Struct):
         if verdict.kind == "promote":
             if serving and not trial.both:
                 return Decision("confirmed", why=verdict.why, evidence=verdict.evidence, limit=verdict.limit)
+            # it is confirmed once it serves all calls, and the configuration shows it
             return Decision("resuming", owner=owner)
         if trial.wanted() == serving:
             return None

@@ -45,6 +45,7 @@ def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: E
     if plan.bounds is None:
         return _waiting(proposal, "no bounds say what a patch may change")
     current, unknown = _current(view.agent, plan, troubles)
+    # an adapter that fails now is no reason to bother a person
     if current is None and plan.adapter is not None:
         return Decision("declined", why=unknown)
     if why := _refused(proposal, current, plan.bounds):
@@ -130,6 +131,7 @@ def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: P
     with view.lock:
         summary = view.account.rolling.over_newest()
     before = Metrics(summary.success_rate or 0.0, summary.latency_mean_s or 0.0, 0)
+    # the classic rules compare with the calls before, and know of no others meanwhile
     share = 1.0 if plan.policy == "classic" else plan.share
     return Decision("accepted",
         owner=owner, patch=patch, backup=backup, policy=plan.policy, share=share, slice=plan.slice, both=both,

@@ -110,6 +110,7 @@ class Runner:
         """Return what writes in the background; it begins here if need be. None = nothing is recorded."""
         if self._flusher is None and not self._closed and self._actor is not None and self._views is not None:
             with self._starting:
+                # again, under the lock: another thread may have begun it, or the guard may have ended
                 if self._flusher is None and not self._closed:
                     self._flusher = Flusher(self._views, self._actor, self.troubles, self._take_left)
                     _end_with_process(self)
@@ -218,6 +219,7 @@ class Runner:
         now_s = time.monotonic()
         if now_s - view.looked_s > REFRESH_S:
             view.looked_s = now_s
+            # a call waits for no thread that writes: the next look takes it in
             view.refresh(wait=False)
         with view.lock:
             patching = view.account.patching
@@ -237,6 +239,7 @@ class Runner:
             if view.full and not self._views.fails:  # calls come faster than they are written
                 with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
                     view.write(self._longest_write_s)
+            # counted and claimed in one go: of calls that end together one takes the step
             with view.lock:
                 lost = view.lost
                 account = view.observe(entry)
@@ -246,6 +249,7 @@ class Runner:
                     view.acting, claimed = True, view
             if view.lost > lost:
                 self.troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
+            # after the lock is free: the disk is slow, and other calls go on meanwhile
             if self._full:
                 self._write_now(view, self._views, flusher)
             else:
@@ -256,6 +260,7 @@ class Runner:
         except Exception as error:
             self.troubles.add("recording", error)
         finally:
+            # the step has not begun, and a view that acts takes no other
             if claimed is not None:
                 claimed.acting = False
         return _NOTHING
@@ -290,6 +295,7 @@ class Runner:
     def _end(self) -> None:
         self._take_left()  # while something is recorded yet
         with self._starting:
+            # first, so that no call begins a step while those under way are waited for
             self._closed = True
             flusher, self._flusher = self._flusher, None
         if flusher is None or self._views is None:
@@ -402,8 +408,10 @@ class Flusher:
         while not self._stopped.is_set():
             with suppress(Empty):
                 self._bell.get(timeout=LOOK_S)
+            # calls within this time share one transaction
             if self._stopped.wait(FLUSH_S):
                 return
+            # before the write: what comes during it has to ring again
             with suppress(Empty):
                 while True:
                     self._bell.get_nowait()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import inspect
 import math
 import pathlib
 import reprlib
-import types
 import uuid
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
@@ -35,26 +32,29 @@ MAX_TEXT = 8_000
 MAX_KEY = 200
 """Characters of a key."""
 
-_TIMES = (datetime.datetime, datetime.time)
+_TIMES = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 _PATHS = (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)
-_TEXTS = frozenset((*_TIMES, *_PATHS, datetime.date, datetime.timedelta, Decimal, uuid.UUID))
+_TEXTS = frozenset((*_TIMES, *_PATHS, Decimal, uuid.UUID))
 """Of these the text is kept."""
 
 _SHOWN = frozenset((bytes, bytearray, complex, float, int, type(None), bool))
 """Of these a short ``repr`` is kept."""
 
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_UNKNOWN = object()
+
 
 def tagged(value: object) -> Any:
     r"""Return a value as JSON-like data: dicts with text keys, lists, texts, finite numbers, True, False and None.
 
-    Tuples and sets become lists, dataclasses and msgspec structs dicts of their fields, dates, decimals, ids and paths
-    texts. What JSON cannot say becomes ``{"unserialisable": type, "repr": short text}``: objects, bytes, NaN and
-    infinities, ints beyond 64 bits, whatever is too deep or too much. Of keys with one text the last one is kept.
+    Tuples and sets become lists; dates, decimals, ids and paths texts. What JSON cannot say becomes
+    ``{"unserialisable": type, "repr": short text}``: objects, bytes, NaN and infinities, ints beyond 64 bits, whatever
+    is too deep or too much. Of keys with one text the last one is kept.
 
-    No code of a foreign object runs: only the name of its type is kept, as its ``repr`` may raise, hang, or be of any
-    length. At most :data:`MAX_ITEMS` values and about :data:`MAX_CHARACTERS` characters are kept, and the work is
-    bounded accordingly. Secrets are removed from texts that are cut, before the cut; the rest is left to whoever writes
-    the record.
+    Of an object only the name of its type is kept: its ``repr`` may raise, hang, be of any length or tell a secret. At
+    most :data:`MAX_ITEMS` values and about :data:`MAX_CHARACTERS` characters are kept, and the work is bounded
+    accordingly. Secrets are removed from texts that are cut, before the cut; the rest is left to whoever writes the
+    record.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def tagged(value: object) -> Any:
 
 
 class _Copy:
-    """One value being copied; types are looked at directly, never through the value's own attributes."""
+    """One value being copied."""
 
     def __init__(self) -> None:
         self.items = MAX_ITEMS
@@ -87,20 +87,19 @@ class _Copy:
             found = self.leaf(kind, value)
             if found is not _UNKNOWN:
                 return found
-            pairs = _pairs(kind, value)
-            base = next((base for base in (list, tuple, set, frozenset) if issubclass(kind, base)), None)
-            if pairs is None and base is None:
+            # methods of the base: those of a stranger's subclass may do anything
+            base: Any = next((base for base in _CONTAINERS if issubclass(kind, base)), None)
+            if base is None:
                 return self.tag(kind, reprlib.repr(value) if kind in _SHOWN else "")
             if not depth:
                 return self.tag(kind, "nested too deep")
-            if pairs is not None:
-                return self.table(*pairs, depth - 1)
-            row: Any = base
-            out = self.row(row.__iter__(value), row.__len__(value), depth - 1)
+            if base is dict:
+                return self.table(dict.items(value), dict.__len__(value), depth - 1)
+            out = self.row(base.__iter__(value), base.__len__(value), depth - 1)
             # which of a set comes first differs from process to process
             return sorted(out, key=msgspec.json.encode) if base in (set, frozenset) else out
         except Exception as error:  # a stranger's object may raise anything while it is read
-            return self.tag(kind, f"cannot be read: {_name(type(error))}")
+            return self.tag(kind, f"cannot be read: {type(error).__name__}")
 
     def leaf(self, kind: type, value: Any) -> Any:
         """Return a value that holds no others, or the mark for another one."""
@@ -112,11 +111,11 @@ class _Copy:
             return number
         if issubclass(kind, float) and math.isfinite(real := float.__float__(value)):
             return real
-        if issubclass(kind, np.generic) and kind.__module__ == "numpy":
+        if issubclass(kind, np.generic):
             return self.leaf(type(value.item()), value.item())
         if kind is np.ndarray:
             return self.tag(kind, f"{value.dtype.name} {value.shape}")
-        if kind in _TEXTS and (kind not in _TIMES or type(value.tzinfo) in _ZONES):
+        if kind in _TEXTS:
             return self.text(str(value), MAX_KEY)
         return vars(value)["_name_"] if issubclass(kind, Enum) else _UNKNOWN
 
@@ -126,7 +125,7 @@ class _Copy:
         return found
 
     def tag(self, kind: type, text: str) -> dict[str, str]:
-        name = _name(kind)
+        name = shortened(kind.__name__, MAX_KEY)
         self.characters -= len(name) + len(text)
         return {"unserialisable": name, "repr": text} if text else {"unserialisable": name}
 
@@ -139,9 +138,9 @@ class _Copy:
         kept = 0
         for key, value in self.some(pairs):
             kept += 1
-            kind: type = type(key)
-            name = str.__str__(key) if issubclass(kind, str) else reprlib.repr(key) if kind in _SHOWN else _name(kind)
-            out[self.text(name, MAX_KEY)] = self.of(value, depth)
+            kind = type(key)
+            name = str.__str__(key) if issubclass(kind, str) else kind.__name__
+            out[self.text(reprlib.repr(key) if kind in _SHOWN else name, MAX_KEY)] = self.of(value, depth)
         return out if kept == count else out | _more(count - kept)
 
     def some(self, values: Iterable[Any]) -> Iterator[Any]:
@@ -153,33 +152,5 @@ class _Copy:
             yield value
 
 
-_UNKNOWN = object()
-_ZONES = (type(None), datetime.timezone, ZoneInfo)
-_FIELDS = "__dataclass_fields__"
-
-
-def _pairs(kind: type, value: Any) -> tuple[Iterable[tuple[object, object]], int] | None:
-    """Return the pairs of a dict, dataclass or struct, and how many there are; None for another type."""
-    if issubclass(kind, dict):
-        return dict.items(value), dict.__len__(value)
-    names: Any = kind.__struct_fields__ if issubclass(kind, msgspec.Struct) else None
-    if names is None:
-        names = next((vars(base)[_FIELDS] for base in kind.__mro__ if _FIELDS in vars(base)), None)
-    return None if names is None else (((name, _field(value, name)) for name in names), len(names))
-
-
-def _field(value: object, name: str) -> object:
-    """Return a field, and run no property that its class may have in its place."""
-    found = inspect.getattr_static(value, name, None)
-    return found.__get__(value) if type(found) is types.MemberDescriptorType else found
-
-
 def _more(count: int) -> dict[str, str]:
     return {"unserialisable": "items", "repr": f"{count:,} more"}
-
-
-def _name(kind: type) -> str:
-    try:
-        return shortened(str.__str__(type.__dict__["__name__"].__get__(kind)), MAX_KEY)
-    except Exception:
-        return "object"

@@ -122,6 +122,7 @@ class Excess(msgspec.Struct):
 
     def observe(self, is_beyond: bool) -> None:
         """Take in one patched call."""
+        # once there are unpatched calls, what hits both kinds alike is no evidence
         if self.same_time:
             self._pair(is_beyond, patched=True)
         elif self.within > 0.0:

@@ -165,6 +165,7 @@ def copied(account: Account) -> Account:
 def _event(seq: int, at: float, happening: GuardedCall | Decision) -> EventRow:
     if not isinstance(happening, GuardedCall):
         return EventRow(seq, at, "guard", _ENCODE_JSON(happening).decode())
+    # here, in the background: no call waits until its texts are searched for secrets
     call = msgspec.structs.replace(
         happening,
         task=redact(happening.task),

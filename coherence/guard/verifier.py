@@ -165,6 +165,7 @@ def _compare(found: VerifiedAgent, account: Account, at: float, step: Decision, 
 def _derive(account: Account, at: float, step: Decision) -> tuple[Derived, str]:
     """Return whether a step is the one that was due, and if not, why not."""
     patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
+    # a setting of the guard that wrote it, which only this entry tells
     returns = step.returns if step.kind == "decayed" else True
     due = patching.due(step.owner, now_s, returns=returns)
     differs = _difference(due, step)

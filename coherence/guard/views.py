@@ -83,6 +83,7 @@ class View:
 
         Without ``wait`` a thread that is writing is not waited for: the next look takes it in.
         """
+        # nearly always nobody else has written, and this is all that a look costs
         if (newest_seq(self._store, self.agent) if newest is None else newest) == self._stored:
             return
         if self.writing.acquire(blocking=wait):
@@ -138,6 +139,7 @@ class View:
                 at = clock()
                 found = choose(self.account, at)
                 if found is not None:
+                    # of a copy: if the commit fails, nobody has decided anything
                     account = copied(self.account)
                     account.observe(at, found)
                     write_decision(transaction, self.agent, Entry(at, found), account)
@@ -156,6 +158,7 @@ class View:
             self._replace(read_account(transaction, self.agent))
         with self.lock:
             waiting = list(self._waiting)
+            # by whoever writes the hundredth entry: one process does, not all
             kept = self.account.seq // SNAPSHOT_EVERY > at.seq // SNAPSHOT_EVERY
             data = encode_account(self.account) if kept else None
         if waiting:
@@ -216,8 +219,10 @@ class Views:
             if view is not None:
                 self._held.move_to_end(agent)
                 return view
+        # without the lock: it reads the store, and calls of other agents go on
         view = View(agent, self._store)
         with self._lock:
+            # another thread may have been faster, and each view would take steps of its own
             view = self._held.setdefault(agent, view)
             self._let_go(LOOKED_AT)
         return view
@@ -258,6 +263,7 @@ class Views:
                 raise
             self.fails = False
             for view in some:
+                # calls may have come during the write
                 with view.lock:
                     if not view.waits:
                         self._marked.pop(view, None)
@@ -270,6 +276,7 @@ class Views:
             if len(self._held) <= MAX_HELD:
                 return
             agent, view = next(iter(self._held.items()))
+            # it would be read anew at once, or lose what waits
             if view.busy and len(self._held) <= MAX_BUSY:
                 self._held.move_to_end(agent)
                 continue

@@ -190,15 +190,15 @@ def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit:
 
 
 def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
-    """Return how the error was solved before, or the default, said to be one."""
+    """Return how the error was solved before, or a hint that is said to be a general one: no lesson is known then."""
     if pattern not in HEALING:
         return ""
     best = standing.recollection.best
     if best is not None:
         return f"Of an error like this it is known that {solved(best)}."
     if facts.actions and facts.actions[-1].came.rate_limited:
-        return f"By default, not from this agent's record: {PATIENCE}."
-    return f"By default, not from this agent's record: {HEALING[pattern]}."
+        return f"A general hint: {PATIENCE}."
+    return f"A general hint: {HEALING[pattern]}."
 
 
 def outcomes(standing: RegulatorState, facts: Facts, pressure: float) -> tuple[FiringOutcome, ...]:

@@ -184,5 +184,4 @@ def forget_runs(transaction: Transaction, agent: str) -> int:
     """Remove an agent's runs, their labels and what was learned from them; return how many runs."""
     removed = transaction.execute("DELETE FROM runs WHERE agent = ? RETURNING id", (agent,))
     transaction.execute("DELETE FROM calibrations WHERE agent = ?", (agent,))
-    transaction.execute("DELETE FROM calibration_caches WHERE agent = ?", (agent,))
     return len(removed)

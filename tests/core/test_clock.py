@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from coherence import CoherenceSensor
-from coherence.core.clock import IntervalClock, ManualClock
+from coherence.core.clock import IntervalClock
 from coherence.core.readings import Band, FrozenDict, Reading, Tick
-from coherence.providers import HashingEmbedder, StaticState
 
 LONG = 3600.0
 """Seconds; nothing here waits so long, so a test with such an interval ends only if something wakes the clock."""
@@ -200,9 +198,3 @@ def test_interval_clock_leaving_the_block_finishes_a_measurement_under_way() -> 
 def test_interval_clock_an_interval_that_is_out_of_range_or_no_number_is_refused(seconds: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"seconds must be (in \[0.0001, 10000000\]|a number)"):
         IntervalClock(seconds)
-
-
-def test_a_manual_clock_gives_a_sensor_its_time_and_numbers() -> None:
-    sensor = CoherenceSensor(StaticState(goals=["fix it"], context=["fixing it"]), embedder=HashingEmbedder())
-    asyncio.run(ManualClock(ts=50.0, step=10.0).drive(sensor.measure, ticks=2))
-    assert [(reading.tick_seq, reading.ts) for reading in sensor.since(0)] == [(1, 50.0), (2, 60.0)]

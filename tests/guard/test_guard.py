@@ -63,7 +63,6 @@ def test_rollback_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path
         assert memory.applied == [{"level": 2}]
         assert guard.status("a").phase == "serving"
         assert kinds(guard.history("a")) == ["asked", "accepted", "serving"]
-        assert [past.kind for past in guard.history("a")] == ["asked", "accepted", "serving"]
         assert guard.rollback("a", "it is Friday")
         assert [(past.kind, past.why) for past in guard.history("a", 2)] == [
             ("ending", "it is Friday"),
@@ -92,10 +91,7 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
             notices = [notice for notice in notices if notice.kind != "decayed"]  # from 1.0 to 0.7, without the patch
             assert [notice.kind for notice in notices][-1] == ends
             assert {notice.patch["level"] for notice in notices if notice.patch is not None} == {level}
-            told = notices[-1]
-            assert told.patch == {"level": level}
-            if ends == "restored":
-                assert told.why == notices[-2].why.strip() != "" and notices[-2].kind == "ending"
+            assert notices[-1].patch == {"level": level}
             assert guard.errors == {}
             history = guard.history("a", 1000, slices=True)
         assert ("confirmed" in kinds(history)) == (ends == "confirmed")

@@ -9,7 +9,6 @@ import textwrap
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -160,41 +159,3 @@ def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
             assert numbers[0] == numbers[1]  # without gaps
             acknowledged = status.calls
     assert acknowledged > 0
-
-
-def test_status_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"level": 1}')
-    hangs = """
-    class Hangs(Files):
-        def apply_config(self, *, agent_id, config_patch):
-            super().apply_config(agent_id=agent_id, config_patch=config_patch)
-            os.kill(os.getpid(), 9)
-    folder = sys.argv[1]
-    guard = Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=Hangs(folder), bounds=BOUNDS)
-    for _ in range(3):
-        try:
-            guard.run(lambda: 1 / 0, agent="a")
-        except ZeroDivisionError:
-            pass
-    """
-    worker = start(hangs, tmp_path)
-    worker.communicate(timeout=60)
-    assert worker.returncode == -signal.SIGKILL
-    assert json.loads((tmp_path / "config.json").read_text()) == {"level": 2}
-    namespace: dict[str, Any] = {}
-    exec(WORKER, namespace)
-    later = [0.0]
-    with Guard(
-        store=tmp_path / "guard.db",
-        strategy=namespace["Proposes"](),
-        config_adapter=namespace["Files"](str(tmp_path)),
-        bounds=namespace["BOUNDS"],
-        clock=lambda: time.time() + later[0],
-    ) as guard:
-        guard.run(lambda: 1, agent="a")
-        assert guard.status("a").phase == "applying"
-        later[0] = 121.0
-        out = guard.run(lambda: 1, agent="a")
-        assert out.rolled_back
-        assert guard.status("a").phase == "idle"
-    assert json.loads((tmp_path / "config.json").read_text()) == {"level": 1}

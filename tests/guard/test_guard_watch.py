@@ -51,7 +51,6 @@ def test_status_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: P
             bad += 1
         assert bad <= 15
         decayed = first(guard.history("a", 1000, slices=True), "decayed")
-        assert decayed.kind == "decayed"
         assert (decayed.metric, decayed.returns) == ("success", returns)
         assert memory.config == {"level": 1 if returns else 2}
         assert ("has not recovered: success" in guard.status("a").trouble) is not returns

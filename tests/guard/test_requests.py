@@ -91,9 +91,7 @@ def test_requests_the_bounds_judge_an_approved_patch_by_the_configuration_of_now
         assert guard.approve("a") is True
         status = guard.status("a")
         assert (status.phase, status.waiting) == ("idle", None)
-        withheld = first(guard.history("a"), "withheld")
-        assert withheld.kind == "withheld"
-        assert "refused by step" in withheld.why
+        assert "refused by step" in first(guard.history("a"), "withheld").why
     assert [notice.kind for notice in notices] == ["proposed", "approved", "withheld"]
     assert memory.applied == []
 
@@ -142,7 +140,6 @@ def test_request_rollback_a_rollback_asked_for_elsewhere_is_carried_out_without_
         until(lambda: memory.config == {"level": 1})
         until(lambda: live.status("a").phase == "idle")
         ending = first(live.history("a"), "ending")
-        assert ending.kind == "ending"
         assert (ending.why, ending.pause) == ("wrong answers", False)
         assert request_rollback(store, "a", "again") is False
 

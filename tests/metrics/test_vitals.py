@@ -247,6 +247,24 @@ def test_vitals_a_reading_holds_every_vital_or_the_reason_why_not() -> None:
     assert all(reading.metrics[name] is not None for name in known)
 
 
+class Shouting:
+    name, inverted = "shouting", False
+
+    def compute(self, data: MetricInput, /) -> float | None:
+        return 0.5
+
+
+def test_unmeasured_a_metric_that_takes_vectors_is_unknown_with_its_reason_where_nothing_is_embedded() -> None:
+    with Monitor(goal="fix the parser", metrics=[Shouting()], embedder=False, config={"weights": "classic"}) as m:
+        m.message("assistant", "READING THE PARSER.")
+        m.decide()
+        reading = m.latest
+    assert reading is not None
+    assert reading.metrics["shouting"] is None
+    assert reading.unknown["shouting"] == "it takes vectors, and nothing is embedded"
+    assert reading.coverage == 0.0  # it alone weighs in the classic index
+
+
 def test_vitals_a_vital_can_weigh_in_the_index_and_pressure_cannot() -> None:
     with Monitor(embedder=HashingEmbedder(), config={"weights": {"error_rate": 1.0}}) as m:
         for at in range(5):

@@ -226,10 +226,10 @@ def failed(tool: str) -> AgentState:
     return state
 
 
-def test_advice_a_hint_says_that_it_is_a_default() -> None:
-    default = "Bash failed twice. By default, not from this agent's record: reading the file or the log named in the "
-    default += "error usually comes before a call that works."
-    assert advice(found(), RegulatorState(), failed("Bash"), 400) == default
+def test_advice_a_hint_says_that_it_is_a_general_one() -> None:
+    hint = "reading the file or the log named in the error usually comes before a call that works"
+    told = f"Bash failed twice. A general hint: {hint}."
+    assert advice(found(), RegulatorState(), failed("Bash"), 400) == told
     assert advice(found("cost_spiral"), RegulatorState(), failed("Bash"), 400) == "Bash failed twice."
 
 
@@ -237,7 +237,7 @@ def test_advice_a_hint_that_leaves_no_room_is_left_out() -> None:
     text = advice(found(why="x" * 100), RegulatorState(), failed("Bash"), 120)
     assert text == f"X{'x' * 99}."
     tight = advice(found(why="x" * 500), RegulatorState(), failed("Bash"), 400)
-    assert len(tight) <= 400 and "…. By default" in tight
+    assert len(tight) <= 400 and "…. A general hint: " in tight
 
 
 def test_guidance_texts_state_facts_and_give_no_orders() -> None:

@@ -12,6 +12,7 @@ import pytest
 from coherence.store import schema
 from coherence.store.errors import StoreError
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow, SessionRow
+from coherence.store.runs import forget_runs, newest_relabel
 from coherence.store.store import Store
 from store.rows import begin, event, tick
 
@@ -28,23 +29,24 @@ def schema_text(path: Path) -> list[tuple[str, ...]]:
         connection.close()
 
 
-def make_version_1(path: Path, *statements: str) -> None:
+def make_version(number: int, path: Path, *statements: str) -> None:
     connection = open_plainly(path)
     try:
-        schema.migrate(connection, 1)
+        for each in range(1, number + 1):
+            schema.migrate(connection, each)
         for statement in statements:
             connection.execute(statement)
-        assert schema.version(connection) == 1
+        assert schema.version(connection) == number
     finally:
         connection.close()
 
 
 def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(tmp_path: Path) -> None:
-    assert schema.newest_version() == 3
+    assert schema.newest_version() == 4
     Store(tmp_path / "store.db").close()
     connection = open_plainly(tmp_path / "store.db")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
-    assert found == [3, 0x436F6865]
+    assert found == [4, 0x436F6865]
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
@@ -54,7 +56,7 @@ def test_migrations_an_older_version_or_an_empty_file_leads_to_the_newest_with_i
 ) -> None:
     old, empty, fresh = tmp_path / "old.db", tmp_path / "empty.db", tmp_path / "fresh.db"
     empty.touch()
-    make_version_1(old, "INSERT INTO sessions VALUES (7, 's', 'a', NULL, 'hook', 1.0, '{}')")
+    make_version(1, old, "INSERT INTO sessions VALUES (7, 's', 'a', NULL, 'hook', 1.0, '{}')")
     added = "CREATE TABLE added (x);\nALTER TABLE trust ADD COLUMN note TEXT;\n"
     texts = (*schema.migrations(), added, "CREATE INDEX added_by_x ON added (x);\n")
     monkeypatch.setattr(schema, "migrations", lambda: texts)
@@ -74,7 +76,7 @@ def test_migrations_a_migration_that_fails_leaves_the_version_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    make_version_1(path)
+    make_version(1, path)
     before = schema_text(path)
     texts = (schema.migrations()[0], "CREATE TABLE extra (x);\nCREATE TABLE sessions (x);\n")
     monkeypatch.setattr(schema, "migrations", lambda: texts)
@@ -83,6 +85,29 @@ def test_migrations_a_migration_that_fails_leaves_the_version_before(
     assert schema_text(path) == before
     monkeypatch.undo()
     with Store(path) as store:
+        assert store.verify() == []
+
+
+def test_migrations_version_4_drops_the_caches_of_calibration_and_goes_on_noting_changed_labels(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    make_version(
+        3,
+        path,
+        "INSERT INTO runs (agent, session, run, outcome, known) VALUES ('a', 's', 1, 1, 1), ('a', 's', 2, 0, 2)",
+        "INSERT INTO run_maxima VALUES (1, 'loop', '1', 0.5)",
+        "INSERT INTO calibration_caches (agent, key, through, data) VALUES ('a', 'k', 2, x'00')",
+    )
+    with Store(path) as store:
+        assert store.fetch("SELECT name FROM sqlite_master WHERE sql LIKE '%calibration_caches%'") == []
+        with store.transaction() as transaction:
+            transaction.execute("UPDATE run_maxima SET risk = 0.75 WHERE run_id = 1")
+            transaction.execute("UPDATE runs SET label = 1 WHERE run = 1")  # as its outcome: nothing has changed
+        assert newest_relabel(store) == 0
+        with store.transaction() as transaction:
+            transaction.execute("UPDATE runs SET label = 0 WHERE run = 1")
+        assert newest_relabel(store) == 1
+        with store.transaction() as transaction:
+            assert forget_runs(transaction, "a") == 2
         assert store.verify() == []
 
 
