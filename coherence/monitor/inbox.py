@@ -171,7 +171,7 @@ class Inbox:
         try:
             if self._file is None:
                 # Unnamed, or deleted once opened: nobody else reads what is not redacted yet.
-                self._file = tempfile.TemporaryFile(dir=self._folder, prefix=".coherence-", buffering=0)
+                self._file = tempfile.TemporaryFile(dir=self._folder, prefix=".coherence-", buffering=0)  # noqa: SIM115
             self._file.seek(self._written)
             if self._file.write(data) != len(data):
                 return False

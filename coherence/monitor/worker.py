@@ -180,12 +180,13 @@ class Worker:
             BACKGROUND.call(self)
 
     def _write_through(self, *, raising: bool) -> None:
-        """Number what waits and write it; only what is small is folded first."""
+        """Give what waits its number and write it; only what is small is folded first."""
         now = time.monotonic()
         # A store that could not be written a moment ago is tried, and not waited for again.
         until = now + (0.0 if self._store_down and now < self._retry_at else self._config.wait_s)
         if not self._acquire(until):
-            return self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
+            self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
+            return
         try:
             while (taken := self._inbox.pop()) is not None:
                 self._take(*taken)
@@ -406,7 +407,7 @@ class Worker:
         return policy == "event" or (policy == "step" and events.ends_step(event))
 
     def _take_many(self) -> None:
-        """Number many events at once, so that they are written before they are folded; they are not measured."""
+        """Give many events their numbers at once, so that they are written before they are folded; they are not measured."""
         for _ in range(BEHIND_EVENTS):
             if self._due is not None:
                 behind = len(self._inbox)
