@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock, get_ident
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -181,7 +182,7 @@ class Worker:
 
     def _write_through(self, *, raising: bool) -> None:
         """Give what waits its number and write it; only what is small is folded first."""
-        now = time.monotonic()
+        now = monotonic()
         # A store that could not be written a moment ago is tried, and not waited for again.
         until = now + (0.0 if self._store_down and now < self._retry_at else self._config.wait_s)
         if not self._acquire(until):
@@ -195,7 +196,7 @@ class Worker:
                         self._fold_next()
         finally:
             self._lock.release()
-        self._save(raising=raising, wait_s=max(until - time.monotonic(), 0.0))
+        self._save(raising=raising, wait_s=max(until - monotonic(), 0.0))
         if self._ahead_bytes > KEPT_BYTES and self._lock.acquire(blocking=False):
             try:
                 self._lighten()
@@ -227,7 +228,7 @@ class Worker:
             return True
         self._others.add(get_ident())
         try:
-            return self._lock.acquire(timeout=max(until - time.monotonic(), 0.0))
+            return self._lock.acquire(timeout=max(until - monotonic(), 0.0))
         finally:
             self._others.discard(get_ident())
 
@@ -238,7 +239,7 @@ class Worker:
         A thread that interrupts itself gets it as it is; so does, after ten seconds, one that cannot have it alone.
         """
         inside = is_inside()
-        until = time.monotonic() + VIEW_WAIT_S
+        until = monotonic() + VIEW_WAIT_S
         with Entered():
             held = self._lock.acquire(blocking=False) if inside else self._acquire(until)
             try:
@@ -253,7 +254,7 @@ class Worker:
         """Measure if anything has happened since the newest measurement; return the newest, in time."""
         if is_inside():
             return self._newest
-        until = time.monotonic() + self._config.timeout_s
+        until = monotonic() + self._config.timeout_s
         # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
         around = self._look_around(fold=True)
         with Entered():
@@ -277,7 +278,7 @@ class Worker:
         """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it."""
         if is_inside():
             return None
-        until = time.monotonic() + self._config.timeout_s
+        until = monotonic() + self._config.timeout_s
         around = self._look_around(fold=True)
         with Entered():
             asked = prepare(call, hide_secrets=self._config.redact)
@@ -374,11 +375,11 @@ class Worker:
         bool
             Whether nothing waits any more.
         """
-        begun = time.monotonic()
+        begun = monotonic()
         late = None if until is None or not hurries else until - (until - begun) / 4
         limit = until if hurries else None
         while self._inbox or self._ahead or self._due is not None or self._inbox.has_losses:
-            now = time.monotonic()
+            now = monotonic()
             if until is not None and now > until:
                 return False
             if not hurries and self._others:
@@ -407,7 +408,7 @@ class Worker:
         return policy == "event" or (policy == "step" and events.ends_step(event))
 
     def _take_many(self) -> None:
-        """Give many events their numbers at once, so that they are written before they are folded; they are not measured."""
+        """Give many events their numbers at once, so that they can be written before they are folded, unmeasured."""
         for _ in range(BEHIND_EVENTS):
             if self._due is not None:
                 behind = len(self._inbox)
@@ -581,7 +582,7 @@ class Worker:
             LOG.warning("coherence: %s; events wait in memory", error)
             self._inbox.put(time.time(), make_fault("store", error))
         self._store_down = True
-        self._retry_at = time.monotonic() + RETRY_S
+        self._retry_at = monotonic() + RETRY_S
         if raising:
             raise error
 
@@ -623,12 +624,12 @@ class Worker:
         if self.closed:
             return None
         if self._others:
-            time.sleep(YIELD_S)
+            sleep(YIELD_S)
         with self._lock:
-            done = self._advance(time.monotonic() + TURN_S, hurries=False)
+            done = self._advance(monotonic() + TURN_S, hurries=False)
         recorder = self.recorder
         due_in = recorder.due_in if recorder is not None else None
-        if due_in == 0.0 and (not self._store_down or time.monotonic() >= self._retry_at):
+        if due_in == 0.0 and (not self._store_down or monotonic() >= self._retry_at):
             self._save(raising=False)
             due_in = recorder.due_in if recorder is not None else None
         self._save_lessons()
