@@ -6,23 +6,38 @@ and must not touch the second: it only leaves what it has to say where the outer
 
 from __future__ import annotations
 
+import logging
 import os
+from collections import deque
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any
 
-_later: dict[int, list[Callable[[], object]]] = {}
-"""Thread that is inside -> what its outermost call has to do when it leaves."""
+LOG = logging.getLogger("coherence")
+
+
+class _Thread:
+    """How deep a thread is inside, and what it has to do when it leaves."""
+
+    __slots__ = ("calls", "depth", "leaving")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.calls: deque[Callable[[], object]] = deque()
+        self.leaving = False
+
+
+_threads: dict[int, _Thread] = {}
 
 
 def is_inside() -> bool:
     """Tell whether the calling thread is inside this package already."""
-    return get_ident() in _later
+    thread = _threads.get(get_ident())
+    return thread is not None and thread.depth > 0
 
 
 def do_later(call: Callable[[], object]) -> None:
     """Have the thread's outermost call do something when it leaves; the thread must be inside."""
-    _later[get_ident()].append(call)
+    _threads[get_ident()].calls.append(call)
 
 
 class Entered:
@@ -40,30 +55,43 @@ class Entered:
     (False, ['left'])
     """
 
-    __slots__ = ("_is_outermost",)
+    __slots__ = ()
 
     def __enter__(self) -> None:
-        self._is_outermost = get_ident() not in _later
-        if self._is_outermost:
-            _later[get_ident()] = []
+        thread = _threads.get(get_ident())
+        if thread is None:
+            thread = _threads[get_ident()] = _Thread()
+        thread.depth += 1
 
-    def __exit__(self, *error: Any) -> None:
-        if not self._is_outermost:
+    def __exit__(self, *error: object) -> None:
+        thread = _threads[get_ident()]
+        thread.depth -= 1
+        if thread.depth or thread.leaving:  # whoever leaves already does what has been put off meanwhile
             return
-        ident = get_ident()
-        # Taken in one step: what a finalizer says after it finds the thread outside.
-        while calls := _later.pop(ident, None):
-            _later[ident] = []  # what is done now may be interrupted, too
-            for call in calls:
-                call()
+        thread.leaving = True
+        while True:
+            while thread.calls:
+                _do(thread.calls.popleft())
+            # First gone, then a last look: what interrupts in between has left its call here.
+            del _threads[get_ident()]
+            if not thread.calls:
+                return
+            _threads[get_ident()] = thread
+
+
+def _do(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except Exception:  # whoever leaves has nothing to do with it
+        LOG.exception("coherence: what was put off could not be done")
 
 
 def _after_fork() -> None:
     """Forget the parent's other threads: new threads may get their numbers."""
     ident = get_ident()
-    for other in list(_later):
+    for other in list(_threads):
         if other != ident:
-            del _later[other]
+            del _threads[other]
 
 
 if hasattr(os, "register_at_fork"):

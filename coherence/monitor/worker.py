@@ -189,8 +189,10 @@ class Worker:
             self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
             return
         try:
-            while (taken := self._inbox.pop()) is not None:
-                self._take(*taken)
+            for _ in range(len(self._inbox)):  # not what comes meanwhile: that might never end
+                taken = self._inbox.pop()
+                if taken is not None:
+                    self._take(*taken)
                 if self._ahead_bytes < SMALL:
                     while self._ahead:
                         self._fold_next()
