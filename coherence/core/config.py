@@ -479,7 +479,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     output_format: Literal["json", "code", "list", "prose"] | None = None
     """Expected form of messages; ``None`` = the form that they mostly had."""
     timeout_s: float = 2.0
-    """Longest duration of a measurement, in seconds."""
+    """Longest duration of a measurement, and of all that ``decide`` and ``check`` do, in seconds."""
+    wait_s: float = 2.0
+    """Longest wait for the store where a call of the host waits for it, in seconds; what could not be written in time
+    is written later."""
     redact: bool = True
     """Replace secrets before anything is recorded or measured."""
     alarms: AlarmConfig = AlarmConfig()
@@ -526,6 +529,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.context_tokens is not None:
             check_count("context_tokens", self.context_tokens, least=1)
         check_number("timeout_s", self.timeout_s, least=0.001, most=86_400)
+        check_number("wait_s", self.wait_s, least=0.0, most=86_400)
 
     @property
     def given_scale(self) -> Scale | None:

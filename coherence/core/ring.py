@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Ring(Generic[T]):
         if size < 0:
             raise ValueError(f"history_size must be 0 or more, not {size}")
         self.size = size
-        self._lock = Lock()
+        self._lock = RLock()  # a finalizer may look while its own thread adds
         self._seqs: list[int] = []
         self._items: list[T] = []
         self._lost: list[int] = []

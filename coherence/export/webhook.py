@@ -150,7 +150,7 @@ class Webhook:
         return f"Webhook({self._url.scheme}://{self._url.host})"
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._queue: queue.Queue[bytes] = queue.Queue(self.most_waiting)
         self._cut_short = threading.Event()
         self._working = False

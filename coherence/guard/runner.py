@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from coherence.core.reentrancy import do_later, is_inside
 from coherence.core.validation import check_text, shown
 from coherence.guard.context import serving
 from coherence.guard.error_counts import ErrorCounts
@@ -229,6 +230,9 @@ class Runner:
 
     def _finish(self, started: Started, call: GuardedCall, wait: bool) -> Taken:
         """Record a call, and take the steps that follow; nothing is raised."""
+        if is_inside():  # of a finalizer or a signal, while this thread writes
+            do_later(lambda: self._finish(started, call, wait=False))
+            return _NOTHING
         claimed: View | None = None
         try:
             flusher = self._wake()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from coherence.core.protocols import Embedder
+from coherence.core.reentrancy import do_later, is_inside
 from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
@@ -154,7 +155,8 @@ class LessonStore:
         Returns
         -------
         int
-            The lesson's id; 0 if somebody has removed the lesson that was learned from the events of ``origin``.
+            The lesson's id; 0 if somebody has removed the lesson that was learned from the events of ``origin``, or if
+            the lesson is kept later, because a finalizer or a signal handler interrupts a call of this package.
 
         Raises
         ------
@@ -164,6 +166,9 @@ class LessonStore:
             The file cannot be written; nothing was kept.
         """
         new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
+        if is_inside():
+            do_later(lambda: self.add([new]))
+            return 0
         return self.add([new])[0]
 
     def add(self, lessons: Sequence[New], *, merge: bool = False) -> list[int]:
@@ -242,6 +247,9 @@ class LessonStore:
         check_flag("helped", helped)
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
+        if is_inside():
+            do_later(lambda: self.outcome(lesson_id, helped=helped, origin=origin))
+            return
         with self.store.transaction() as transaction:
             if not table.add_outcome(transaction, lesson_id, helped=helped, ts=time.time(), origin=origin):
                 raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")

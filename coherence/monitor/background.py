@@ -6,9 +6,13 @@ import atexit
 import logging
 import os
 import time
-from threading import Event, Lock, Thread
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import Protocol
 from weakref import WeakSet
+
+from coherence.core.reentrancy import Entered
 
 LOG = logging.getLogger("coherence")
 
@@ -44,62 +48,67 @@ class Background:
     """The thread, started at its first use, and whom it works for."""
 
     def __init__(self) -> None:
+        # Its put() may be interrupted by a finalizer that calls it again; a lock or an Event may not.
+        self._calls: SimpleQueue[tuple[BackgroundJob, float]] = SimpleQueue()
         self._busy: dict[int, tuple[BackgroundJob, float]] = {}
         """Jobs with something to do, and from which time on (monotonic). Kept alive until it is done."""
-        self._lock = Lock()
-        self._wake = Event()
+        self._starting = Lock()
         self._thread: Thread | None = None
         self.known: WeakSet[BackgroundJob] = WeakSet()
         """Everybody, for a fork and for the end."""
 
     def call(self, worker: BackgroundJob, after_s: float = GATHER_S) -> None:
-        """Have ``worker.work()`` called soon, on the thread."""
-        due = time.monotonic() + after_s
-        with self._lock:
-            busy = self._busy.get(id(worker))
-            if busy is not None and busy[1] <= due:
-                return
-            self._busy[id(worker)] = (worker, due)
-            if self._thread is None:
-                self._start()
-        self._wake.set()
+        """Have ``worker.work()`` called soon, on the thread; never waits."""
+        self._calls.put((worker, time.monotonic() + after_s))
+        if self._thread is None:
+            self.start()
 
-    def _start(self) -> None:
-        # daemon: the interpreter would wait for any other before it lets atexit finish the work
-        thread = Thread(target=self._run, name="coherence-background", daemon=True)
+    def start(self) -> None:
+        """Start the thread, if it does not run yet."""
+        if not self._starting.acquire(blocking=False):
+            return
         try:
-            thread.start()
+            if self._thread is None:
+                # daemon: the interpreter would wait for any other before it lets atexit finish the work
+                thread = Thread(target=self._run, name="coherence-background", daemon=True)
+                thread.start()
+                self._thread = thread
+                # Not at import: what was registered before a fork does not run in a child of multiprocessing.
+                atexit.register(self.finish)
         except RuntimeError:  # the interpreter is shutting down
             return
-        self._thread = thread
-        # Not at import: what was registered before a fork does not run in a child of multiprocessing.
-        atexit.register(self.finish)
+        finally:
+            self._starting.release()
 
     def _run(self) -> None:
         while True:
-            pause = self._turn()
-            # Cleared only here: a call that comes during the turn ends the wait at once.
-            if self._wake.wait(pause):
-                self._wake.clear()
+            with Entered():
+                pause = self._turn()
+            self._await_calls(pause)
+
+    def _await_calls(self, pause: float | None) -> None:
+        """Wait for calls, ``None`` = for ever, and note when they are due."""
+        with suppress(Empty):
+            while True:
+                worker, due = self._calls.get(timeout=pause)
+                busy = self._busy.get(id(worker))
+                if busy is None or due < busy[1]:
+                    self._busy[id(worker)] = (worker, due)
+                pause = 0.0
 
     def _turn(self) -> float | None:
         """Work for whom it is time; return how long there is nothing to do, ``None`` = until called."""
         now = time.monotonic()
-        with self._lock:
-            due = [worker for worker, at in self._busy.values() if at <= now]
-            # Taken out before they work: a call that comes meanwhile puts them in again.
-            for worker in due:
-                del self._busy[id(worker)]
-        for worker in due:
+        for worker in [worker for worker, at in self._busy.values() if at <= now]:
+            del self._busy[id(worker)]
             try:
                 more = worker.work()
             except Exception:  # the others must not wait for ever
                 LOG.exception("coherence: background work failed")
                 continue
             if more is not None:
-                self.call(worker, more)
-        with self._lock:
-            first = min((at for _, at in self._busy.values()), default=None)
+                self._busy[id(worker)] = (worker, time.monotonic() + more)
+        first = min((at for _, at in self._busy.values()), default=None)
         return None if first is None else max(first - time.monotonic(), 0.0)
 
     def finish(self) -> None:

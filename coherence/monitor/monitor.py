@@ -20,6 +20,7 @@ from coherence.core.events import Correction, Event, Source
 from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Tick
 from coherence.core.redact import goal_text, redact
+from coherence.core.reentrancy import do_later, is_inside
 from coherence.core.registry import check_detector, check_metric, check_rule
 from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.monitor.arguments import LOG, Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
@@ -370,6 +371,9 @@ class Monitor(HostEvents, MonitorView):
         """
         if self._off:
             return
+        if is_inside():
+            do_later(lambda: self.label_run(label))
+            return
         with self._worker.settled() as pipeline:
             run = pipeline.runs.run.number
         recorder = self._worker.recorder
@@ -465,6 +469,9 @@ class Monitor(HostEvents, MonitorView):
     def close(self) -> None:
         """Write everything and end; calling it again does nothing."""
         if self._worker.closed:
+            return
+        if is_inside():  # a finalizer or a signal handler in the middle of a call
+            do_later(self.close)
             return
         # First, or a tick may still come while the worker ends.
         if self._clock is not None:

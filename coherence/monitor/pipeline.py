@@ -126,6 +126,8 @@ class AgentPipeline:
         self.calibration = calibration or Calibration()
         self.limits = limits_of(config, HIJACK, self.calibration)
         self.measures = measures
+        self.until: float | None = None
+        """Time (monotonic) by which the next measurement is to be done; ``None``: ``config.timeout_s`` from then."""
         self.measured: TickResult | None = None
         """Of the newest tick with a reading."""
         self._sound: Answer | None = None
@@ -274,7 +276,7 @@ class AgentPipeline:
             return _empty(seq, ts)
         newest = self.measured.reading if self.measured is not None else None
         if newest is None or self.changed or newest.errors or self._foreign_metrics:
-            return self.sensor.measure_sync(Tick(seq, ts, reason))
+            return self.sensor.measure_sync(Tick(seq, ts, reason), until=self.until)
         return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
     def _remember(self, event: Ticked, result: TickResult) -> None:

@@ -275,7 +275,8 @@ class Recorder:
         baselines : bytes, optional
             The agent's, to be kept with it.
         wait_s : float
-            Seconds to wait for another thread that is writing; below 0: as long as it takes.
+            Seconds to wait for other threads and processes that are writing; below 0: as long as it takes for this
+            process's, and the store's own time for others.
 
         Returns
         -------
@@ -287,15 +288,16 @@ class Recorder:
         StoreError
             If it cannot be written.
         """
+        until = time.monotonic() + wait_s
         if not self.writing.acquire(timeout=wait_s):
             return False
         try:
-            self._save(baselines)
+            self._save(baselines, None if wait_s < 0.0 else max(until - time.monotonic(), 0.0))
         finally:
             self.writing.release()
         return True
 
-    def _save(self, baselines: bytes | None) -> None:
+    def _save(self, baselines: bytes | None, wait_s: float | None) -> None:
         with self._queue:
             records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
             run = self.run

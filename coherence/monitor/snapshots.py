@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import msgspec
@@ -121,7 +121,7 @@ def _read(form: type[JsonDecoder[Any]] | type[MsgpackDecoder[Any]], data: bytes)
 
 
 _decoders: dict[tuple[Any, Any], JsonDecoder[Any] | MsgpackDecoder[Any]] = {}
-_making = Lock()
+_making = RLock()
 
 
 def _decoder(

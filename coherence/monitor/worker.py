@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import RLock, get_ident
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -17,12 +19,15 @@ from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, FleetContext, is_success, make_fault
 from coherence.core.readings import Reading
 from coherence.core.redact import prepare
+from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
+from coherence.monitor.inbox import Inbox, size_of
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
 from coherence.monitor.tick_result import Record, TickResult
+from coherence.store.errors import StoreError
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.lesson_recall import LessonRecall
@@ -34,17 +39,33 @@ NOBODY = FleetContext()
 
 LOG = logging.getLogger("coherence")
 
-MAX_PENDING = 100
-"""Events that may wait; whoever records the next one writes them first."""
-
 MAX_EVENTS = 10_000
 MAX_READINGS = 256
 SNAPSHOT_EVERY = 1_000  # so that going on with a session folds about so many events at most
+
+KEPT_BYTES = 8_000_000
+"""Bytes of the newest events that are held in memory, and of those that wait to be folded but are written."""
+
+BEHIND_EVENTS, BEHIND_BYTES, BEHIND_S = 1_000, 2_000_000, 5.0
+"""Events, bytes and seconds of waiting above which what waits is written first and measured once, at its end."""
+
+SMALL = 20_000
+"""Bytes of an event that is folded before it is written where the host waits for the write."""
+
+STORED = events.Fault("stored", "", "")
+"""In place of an event that is read from the store when its turn comes."""
+
+YIELD_S = 0.001
+"""Seconds for which the background thread leaves the lock to others that wait for it."""
+
+TURN_S = 0.25
+"""Seconds for which the background thread folds before it writes."""
+
 FORK_WAIT_S = 3.0
 """Seconds that a fork waits at most for a measurement under way."""
 
-PATIENCE_S = 1.0
-"""Seconds that whoever records waits at most for a write under way, once 100 events wait; then they go on waiting."""
+VIEW_WAIT_S = 10.0
+"""Seconds that whoever looks at a monitor waits at most for its events to be folded."""
 
 LESSONS_WAIT_S = 10.0
 """Seconds that a flush, and the end, wait at most for another thread that writes lessons."""
@@ -106,30 +127,52 @@ class Worker:
         self._lesson_recall = lesson_recall
         self._second_stage = second_stage
         self._seq = opened.seq
-        self._inbox: deque[tuple[float, Event]] = deque()
+        self._inbox = Inbox(opened.recorder.store.path.parent if opened.recorder is not None else None)
+        self._ahead: deque[Record] = deque()
+        """Records that have their number, and are not folded yet; of those that are written, perhaps without event."""
+        self._ahead_bytes = self._kept_bytes = 0
+        self._due: float | None = None
+        """Time of the newest step that is to be measured as soon as nothing waits."""
         self._lock = RLock()
+        self._others: set[int] = set()
+        """Threads that wait for the lock; the background thread lets them in."""
         self._forker: int | None = None
         self._called = False
         self._store_down = False
+        self._retry_at = 0.0
         self._reported_loss = 0
+        self._is_late = False
+        self._newest = opened.pipeline.measured
         self._last_around = NOBODY
         BACKGROUND.known.add(self)
+        BACKGROUND.start()
 
     def post(self, event: Event) -> None:
-        """Take an event; it is folded soon, or when something is asked."""
-        self._inbox.append((time.time(), event))
+        """Take an event; it is folded soon, or when something is asked.
+
+        Raises
+        ------
+        StoreError
+            With full durability, if it could not be written in time; it is written later.
+        """
+        now = time.time()
+        if is_inside():  # of a finalizer or a signal: locks may be held, and data half changed
+            self._inbox.put_aside(now, event)
+            do_later(lambda: self._posted(event, raising=False))
+            return
+        with Entered():
+            self._inbox.put(now, event)
+        self._posted(event, raising=True)
+
+    def _posted(self, event: Event, *, raising: bool) -> None:
         if type(event) is events.Outcome and self._peers is not None:
             success = is_success(event)
             if success is not None:
                 self._peers.learn(success=success)
-        if self._full:
-            self.settle_accounts(raising=True)
-            self.after()
-        # While the store is down nobody waits for it: recording must stay cheap.
-        elif len(self._inbox) + self._waiting >= MAX_PENDING and not self._store_down:
-            self.settle_accounts(raising=False, wait_s=PATIENCE_S)
-        else:
+        with Entered():
             self._wake()
+            if self._full:
+                self._write_through(raising=raising)
 
     def _wake(self) -> None:
         """Have the background thread work soon."""
@@ -137,75 +180,173 @@ class Worker:
             self._called = True
             BACKGROUND.call(self)
 
+    def _write_through(self, *, raising: bool) -> None:
+        """Give what waits its number and write it; only what is small is folded first."""
+        now = monotonic()
+        # A store that could not be written a moment ago is tried, and not waited for again.
+        until = now + (0.0 if self._store_down and now < self._retry_at else self._config.wait_s)
+        if not self._acquire(until):
+            self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
+            return
+        try:
+            for _ in range(len(self._inbox)):  # not what comes meanwhile: that might never end
+                taken = self._inbox.pop()
+                if taken is not None:
+                    self._take(*taken)
+                if self._ahead_bytes < SMALL:
+                    while self._ahead:
+                        self._fold_next()
+        finally:
+            self._lock.release()
+        self._save(raising=raising, wait_s=max(until - monotonic(), 0.0))
+        if self._ahead_bytes > KEPT_BYTES and self._lock.acquire(blocking=False):
+            try:
+                self._lighten()
+            finally:
+                self._lock.release()
+
+    def _lighten(self) -> None:
+        """Let go of what is written and waits to be folded: it is read from the store when its turn comes."""
+        assert self.recorder is not None
+        for at, record in enumerate(self._ahead):
+            if record.seq <= self.recorder.saved and record.event is not STORED:
+                self._ahead_bytes += size_of(STORED) - size_of(record.event)
+                self._ahead[at] = Record(record.seq, record.ts, STORED)
+
+    def _read_back(self, seq: int) -> Event:
+        assert self.recorder is not None
+        number = seq + self.recorder.moved
+        rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, limit=1)
+        return events.decode_event(next(iter(rows)).data)
+
+    @property
+    def _path(self) -> Path:
+        assert self.recorder is not None
+        return self.recorder.store.path
+
+    def _acquire(self, until: float) -> bool:
+        """Take the lock, in time."""
+        if self._lock.acquire(blocking=False):
+            return True
+        self._others.add(get_ident())
+        try:
+            return self._lock.acquire(timeout=max(until - monotonic(), 0.0))
+        finally:
+            self._others.discard(get_ident())
+
     @contextmanager
     def settled(self) -> Iterator[AgentPipeline]:
-        """Give the pipeline with everything folded that was posted before, and hold it still."""
-        with self._lock:
-            self._advance()
-            yield self.pipeline
+        """Give the pipeline with everything folded that was posted before, and hold it still.
+
+        A thread that interrupts itself gets it as it is; so does, after ten seconds, one that cannot have it alone.
+        """
+        inside = is_inside()
+        until = monotonic() + VIEW_WAIT_S
+        with Entered():
+            held = self._lock.acquire(blocking=False) if inside else self._acquire(until)
+            try:
+                if held and not inside:
+                    self._advance(until)
+                yield self.pipeline
+            finally:
+                if held:
+                    self._lock.release()
 
     def decide(self, reason: str) -> TickResult | None:
-        """Measure if anything has happened since the newest measurement; return the newest."""
+        """Measure if anything has happened since the newest measurement; return the newest, in time."""
+        if is_inside():
+            return self._newest
+        until = monotonic() + self._config.timeout_s
         # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
         around = self._look_around(fold=True)
-        opinion = self._second_opinion()
-        with self._lock:
-            self._advance()
-            now = time.time()
-            pipeline = self.pipeline
-            asked = opinion is not None or (reason == "decide" and pipeline.unjudged)
-            if pipeline.changed or asked or around != self._last_around or pipeline.time_is_up(now):
-                self._tick(now, reason, around, opinion)
-            return self.pipeline.with_guidance()
+        with Entered():
+            opinion = self._second_opinion(until)
+            if not self._acquire(until):
+                return self._late(reason)
+            try:
+                if not self._advance(until):
+                    return self._late(reason)
+                now = time.time()
+                pipeline = self.pipeline
+                asked = opinion is not None or (reason == "decide" and pipeline.unjudged)
+                if pipeline.changed or asked or around != self._last_around or pipeline.time_is_up(now):
+                    self._tick(now, reason, around, opinion, until=until)
+                self._is_late = False
+                return self.pipeline.with_guidance()
+            finally:
+                self._lock.release()
 
     def check(self, call: events.ToolCall) -> TickResult | None:
-        """Judge whether a call may run; the question is recorded."""
-        around = self._look_around(fold=True)
-        asked = prepare(call, hide_secrets=self._config.redact)
-        assert isinstance(asked, events.ToolCall)
-        opinion = self._second_opinion(asked)
-        with self._lock:
-            self._advance()
-            ticked = events.Ticked(
-                "check", asked.tool_name, asked.arguments, around.tree, around.received, opinion=opinion
-            )
-            return self._apply(time.time(), ticked)
-
-    def _second_opinion(self, call: events.ToolCall | None = None) -> events.Opinion | None:
-        """Ask the judge of a call that may run, else of the one that stands out; no lock is held while it thinks."""
-        if self._second_stage is None:
+        """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it."""
+        if is_inside():
             return None
-        with self._lock:
-            self._advance()
-            question = self.pipeline.open_question(call)
-        return None if question is None else self._second_stage.ask(question)
+        until = monotonic() + self._config.timeout_s
+        around = self._look_around(fold=True)
+        with Entered():
+            asked = prepare(call, hide_secrets=self._config.redact)
+            assert isinstance(asked, events.ToolCall)
+            opinion = self._second_opinion(until, asked)
+            if not self._acquire(until):
+                self._late("check")
+                return None
+            try:
+                if not self._advance(until):
+                    self._late("check")
+                    return None
+                ticked = events.Ticked(
+                    "check", asked.tool_name, asked.arguments, around.tree, around.received, opinion=opinion
+                )
+                return self._apply(time.time(), ticked)
+            finally:
+                self._lock.release()
 
-    def settle_accounts(self, *, raising: bool, wait_s: float = -1.0) -> None:
-        """Fold and write all events now; wait so long for another thread that is writing, below 0 for ever."""
-        with self._lock:
-            self._advance()
-        self._save(raising=raising, wait_s=wait_s)
+    def _late(self, reason: str) -> TickResult | None:
+        """Return the newest result, for what came since could not be folded in time; say so once."""
+        if not self._is_late:
+            self._is_late = True
+            waiting = len(self._inbox) + len(self._ahead)
+            LOG.warning("coherence: %s: %d events are not read yet; the newest result is returned", reason, waiting)
+            self._inbox.put(time.time(), make_fault(reason, f"timeout: {waiting} events were not read yet"))
+        self._wake()
+        return self._newest
+
+    def _second_opinion(self, until: float, call: events.ToolCall | None = None) -> events.Opinion | None:
+        """Ask the judge of a call that may run, else of the one that stands out; no lock is held while it thinks."""
+        if self._second_stage is None or not self._acquire(until):
+            return None
+        try:
+            question = self.pipeline.open_question(call) if self._advance(until) else None
+        finally:
+            self._lock.release()
+        return None if question is None else self._second_stage.ask(question)
 
     def flush(self, *, raising: bool) -> None:
         """Fold and write everything now, lessons too."""
-        self.settle_accounts(raising=raising)
-        self._save_lessons(wait_s=LESSONS_WAIT_S)
+        if is_inside():
+            do_later(lambda: self.flush(raising=False))
+            return
+        with Entered():
+            with self._lock:
+                self._advance()
+            self._save(raising=raising)
+            self._save_lessons(wait_s=LESSONS_WAIT_S)
 
     def close(self, *, raising: bool) -> None:
         """Fold and write everything, the state too, and end."""
-        with self._lock:
-            self._advance()
-            if self.pipeline.regulator.data.ended is not None:  # guidance given in this task learns how it ended
-                self._apply(time.time(), events.Ticked(ENDING))
-            self.closed = True
-            self._add_snapshot()
-            if self.recorder is not None:
-                # the run under way too: nobody else will tell how far its metrics rose
-                self.recorder.add_runs([self.pipeline.runs.row()])
-        try:
-            self._save(raising=raising, last=True)
-        finally:
-            self._save_lessons(wait_s=LESSONS_WAIT_S)
+        with Entered():
+            with self._lock:
+                self._advance()
+                if self.pipeline.regulator.data.ended is not None:  # guidance of this task learns how it ended
+                    self._apply(time.time(), events.Ticked(ENDING))
+                self.closed = True
+                self._add_snapshot()
+                if self.recorder is not None:
+                    # the run under way too: nobody else will tell how far its metrics rose
+                    self.recorder.add_runs([self.pipeline.runs.row()])
+            try:
+                self._save(raising=raising, last=True)
+            finally:
+                self._save_lessons(wait_s=LESSONS_WAIT_S)
 
     @property
     def _waiting(self) -> int:
@@ -219,73 +360,185 @@ class Worker:
         StoreError
             With full durability, if it cannot be written.
         """
-        if self._full:
-            self._save(raising=True)
+        if self._full and not is_inside():
+            with Entered():
+                self._write_through(raising=True)
         if self._waiting or self._taught:
             self._wake()
 
-    def _advance(self) -> None:
-        """Fold what has been posted; the caller holds the lock."""
-        policy = self._config.tick
-        while self._inbox:
-            ts, event = self._inbox.popleft()
-            try:
-                event = prepare(event, hide_secrets=self._config.redact)
-            except Exception as error:  # a secret must not slip through because a rule failed
-                event = make_fault("prepare", error)
-            self._apply(ts, event)
-            if policy == "event" or (policy == "step" and events.ends_step(event)):
-                around = self._look_around()
-                self._tick(ts, str(policy), around)
+    def _advance(self, until: float | None = None, *, hurries: bool = True) -> bool:
+        """Fold what has been posted, as long as there is time; the caller holds the lock.
 
-    def _tick(self, ts: float, reason: str, around: FleetContext, opinion: events.Opinion | None = None) -> None:
-        """Measure, with what comes from outside of the agent; the caller holds the lock."""
+        Where too much waits, it is written first and measured once, at its end; so is, for who hurries, what waits
+        when three quarters of the time are over.
+
+        Returns
+        -------
+        bool
+            Whether nothing waits any more.
+        """
+        begun = monotonic()
+        late = None if until is None or not hurries else until - (until - begun) / 4
+        limit = until if hurries else None
+        while self._inbox or self._ahead or self._due is not None or self._inbox.has_losses:
+            now = monotonic()
+            if until is not None and now > until:
+                return False
+            if not hurries and self._others:
+                return False
+            if self._ahead:
+                self._fold_next()
+            elif not self._inbox:
+                self._report_losses()
+                if self._due is not None:
+                    self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
+            elif (late is not None and now > late) or self._is_behind():
+                self._take_many()
+            elif (taken := self._inbox.pop()) is not None:
+                ts, event = taken[0], self._prepared(taken[1])
+                self._apply(ts, event)
+                if self._is_measured_after(event):
+                    self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
+        return True
+
+    def _is_behind(self) -> bool:
+        inbox = self._inbox
+        return len(inbox) > BEHIND_EVENTS or inbox.bytes > BEHIND_BYTES or inbox.age(time.time()) > BEHIND_S
+
+    def _is_measured_after(self, event: Event) -> bool:
+        policy = self._config.tick
+        return policy == "event" or (policy == "step" and events.ends_step(event))
+
+    def _take_many(self) -> None:
+        """Give many events their numbers at once, so that they can be written before they are folded, unmeasured."""
+        for _ in range(BEHIND_EVENTS):
+            if self._due is not None:
+                behind = len(self._inbox)
+                dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {behind} events wait")
+                self._take(self._due, dropped)
+                self._due = None
+            taken = self._inbox.pop()
+            if taken is None:
+                return
+            self._take(*taken)
+            if self._is_measured_after(self._ahead[-1].event):
+                self._due = taken[0]
+            if self._ahead_bytes > KEPT_BYTES:
+                return
+
+    def _prepared(self, event: Event) -> Event:
+        try:
+            return prepare(event, hide_secrets=self._config.redact)
+        except Exception as error:  # a secret must not slip through because a rule failed
+            return make_fault("prepare", error)
+
+    def _take(self, ts: float, event: Event) -> None:
+        """Give an event its number and hand it to the recorder, before it is folded."""
+        self._seq += 1
+        record = Record(self._seq, ts, self._prepared(event))
+        self._ahead.append(record)
+        self._ahead_bytes += size_of(record.event)
+        self._keep(record)
+        if self.recorder is not None:
+            self.recorder.add(record)
+
+    def _fold_next(self) -> None:
+        """Fold the next record that has its number."""
+        record = self._ahead.popleft()
+        self._ahead_bytes -= size_of(record.event)
+        event = self._read_back(record.seq) if record.event is STORED else record.event
+        self._fold(record.seq, record.ts, event)
+        if self._is_measured_after(event):
+            self._due = record.ts
+        if self.recorder is not None:
+            self.recorder.run = self.pipeline.runs.run.number
+            self.recorder.add_runs(self.pipeline.runs.pop_finished())
+            if record.seq % SNAPSHOT_EVERY == 0:
+                self._add_snapshot(record.seq)
+
+    def _report_losses(self) -> None:
+        """Record how much came too fast to be held."""
+        texts, lost = self._inbox.losses()
+        if texts or lost:
+            LOG.warning("coherence: %d texts and %d events were dropped: they came too fast", texts, lost)
+            self._inbox.put(time.time(), make_fault("inbox", f"{texts} texts and {lost} events were dropped"))
+
+    def _tick(
+        self,
+        ts: float,
+        reason: str,
+        around: FleetContext,
+        opinion: events.Opinion | None = None,
+        *,
+        until: float | None = None,
+    ) -> None:
+        """Measure, with what comes from outside of the agent; the caller holds the lock, and nothing is ahead."""
         recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
         tree, received = around.tree, around.received
+        self._due = None
+        self.pipeline.until = until
         self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
+        self.pipeline.until = None
 
-    def _apply(self, ts: float, event: Event) -> TickResult | None:
-        """Fold one event and hand it to the recorder; the caller holds the lock."""
-        seq = self._seq = self._seq + 1
-        result: TickResult | None = None
+    def _fold(self, seq: int, ts: float, event: Event) -> TickResult | None:
         try:
             result = self.pipeline.fold(seq, ts, event)
         except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
             # a fault that cannot be folded would make faults for ever
+            # a fault that cannot be folded would make faults for ever
             if type(event) is not events.Fault:
-                self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
-        if self._lesson_recall is not None:
-            self._lesson_recall.collect(self.pipeline)
+                self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
+            return None
+        finally:
+            if self._lesson_recall is not None:
+                self._lesson_recall.collect(self.pipeline)
+        return result
+
+    def _apply(self, ts: float, event: Event) -> TickResult | None:
+        """Fold one event and hand it to the recorder; the caller holds the lock, and nothing is ahead."""
+        seq = self._seq = self._seq + 1
+        result = self._fold(seq, ts, event)
         record = Record(seq, ts, event, result)
-        self.events.append(record)
-        if result is not None and result.reading is not None:
-            self.readings.add(seq, result.reading)
+        self._keep(record)
+        if result is not None:
+            self._newest = self.pipeline.measured
+            if result.reading is not None:
+                self.readings.add(seq, result.reading)
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.FleetContext(event.tree, event.received)
         if self.recorder is not None:
+            # before the record, which may be written at once, with this number
             # before the record, which may be written at once, with this number
             self.recorder.run = self.pipeline.runs.run.number
             self.recorder.add(record)
             self.recorder.add_runs(self.pipeline.runs.pop_finished())
             if seq % SNAPSHOT_EVERY == 0:
-                self._add_snapshot()
+                self._add_snapshot(seq)
         return result
 
-    def _add_snapshot(self) -> None:
+    def _keep(self, record: Record) -> None:
+        """Hold a record for who looks at the newest events; the oldest go when their texts take too much."""
+        self.events.append(record)
+        self._kept_bytes += size_of(record.event)
+        while len(self.events) > MAX_EVENTS or (self._kept_bytes > KEPT_BYTES and len(self.events) > 1):
+            self._kept_bytes -= size_of(self.events.popleft().event)
+
+    def _add_snapshot(self, seq: int | None = None) -> None:
         if self.recorder is None:
             return
+        seq = self._seq if seq is None else seq
         try:
-            self.recorder.add_snapshot(self._seq, pack(self.pipeline.snapshot()))
+            self.recorder.add_snapshot(seq, pack(self.pipeline.snapshot()))
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again
-            LOG.exception("coherence: the state after event %d could not be kept", self._seq)
+            LOG.exception("coherence: the state after event %d could not be kept", seq)
 
     def _look_around(self, *, fold: bool = False) -> FleetContext:
         return self._peers.look(fold=fold) if self._peers is not None else NOBODY
 
     def received(self) -> float:
         """Return the most pressure that comes from another agent now."""
-        received = self._look_around(fold=True).received
+        received = self._look_around(fold=not is_inside()).received
         return received.pressure if received is not None else 0.0
 
     @property
@@ -307,27 +560,33 @@ class Worker:
             learned = self._legacy(recorder)
         try:
             if not recorder.save(baselines=learned, wait_s=wait_s):
-                self._store_down = True  # until that write has ended, nobody waits for it again
+                if raising or self._full:
+                    raise StoreError(recorder.store.path, "another thread is writing")
                 return
             if recorder.behind:
                 self._rejoin(recorder)
                 # what rejoining has added; no later write will take it
+                # what rejoining has added; no later write will take it
                 if self.closed:
                     recorder.save(wait_s=wait_s)
         except Exception as error:  # what this package could not write must not stop the host
-            if self.closed and not last:  # another thread writes, or has written, the rest
-                return
-            if not self._store_down:
-                LOG.warning("coherence: %s; events wait in memory", error)
-                self._inbox.append((time.time(), make_fault("store", error)))
-            self._store_down = True
-            if raising:
-                raise
+            if not self.closed or last:  # else another thread writes, or has written, the rest
+                self._cannot_write(error, raising=raising)
             return
         self._store_down = False
         if recorder.lost > self._reported_loss:
-            self._inbox.append((time.time(), make_fault("store", f"{recorder.lost} events were lost")))
+            self._inbox.put(time.time(), make_fault("store", f"{recorder.lost} events were lost"))
             self._reported_loss = recorder.lost
+
+    def _cannot_write(self, error: Exception, *, raising: bool) -> None:
+        """Say once that events wait in memory, and leave the store alone for a while."""
+        if not self._store_down:
+            LOG.warning("coherence: %s; events wait in memory", error)
+            self._inbox.put(time.time(), make_fault("store", error))
+        self._store_down = True
+        self._retry_at = monotonic() + RETRY_S
+        if raising:
+            raise error
 
     def _legacy(self, recorder: Recorder) -> bytes:
         """Return what the agent's next session begins with: what others have left of corrections is kept."""
@@ -353,6 +612,8 @@ class Worker:
                 # not folded anew: the host has been told these decisions
                 pipeline.apply(record.seq, record.ts, record.event, record.result)
                 seq = record.seq
+            self._ahead.clear()  # all of it is in the store, or was among what waited
+            self._ahead_bytes = 0
             self.pipeline, self._seq = pipeline, seq
             recorder.run = pipeline.runs.run.number
             recorder.add_runs([*pipeline.runs.pop_finished(), pipeline.runs.row()])
@@ -360,16 +621,22 @@ class Worker:
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""
         # first: what is posted from here on has to call again
+        # first: what is posted from here on has to call again
         self._called = False
         if self.closed:
             return None
+        if self._others:
+            sleep(YIELD_S)
         with self._lock:
-            self._advance()
+            done = self._advance(monotonic() + TURN_S, hurries=False)
         recorder = self.recorder
-        if recorder is not None and recorder.due_in == 0.0:
-            self._save(raising=False)
-        self._save_lessons()
         due_in = recorder.due_in if recorder is not None else None
+        if due_in == 0.0 and (not self._store_down or monotonic() >= self._retry_at):
+            self._save(raising=False)
+            due_in = recorder.due_in if recorder is not None else None
+        self._save_lessons()
+        if not done:
+            return 0.0
         return RETRY_S if self._store_down or self._taught else due_in
 
     def finish(self) -> None:
@@ -392,6 +659,10 @@ class Worker:
         """Begin anew: what waits is the parent's to write."""
         self._lock, self._forker = RLock(), None
         self._inbox.clear()
+        self._ahead.clear()
+        self._ahead_bytes = 0
+        self._due = None
+        self._others.clear()
         self._called = False
         if self._lesson_recall is not None:
             self._lesson_recall.forget()

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from threading import Lock
+from threading import RLock
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -89,7 +89,7 @@ class EmbeddingCache:
         self.book = book if book is not None and isinstance(getattr(embedder, "fingerprint", None), str) else None
         self.embedded = 0
         """Texts that the embedder has answered so far."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._kept: OrderedDict[Key, Half | str] = OrderedDict()
         self._claimed: set[Key] = set()
         """Texts that are being embedded now."""

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coherence.sensor.calls import PluginCall, discard
@@ -60,7 +60,7 @@ class _Worker(Thread):
 
 
 _idle: list[_Worker] = []
-_lock = Lock()
+_lock = RLock()
 
 
 def submit(job: Work) -> None:
@@ -85,7 +85,7 @@ def _after_fork() -> None:
     """Forget the parent's threads: they do not exist in a forked child."""
     global _lock
     # Another thread of the parent may have held the old one.
-    _lock = Lock()
+    _lock = RLock()
     _idle.clear()
 
 
@@ -214,7 +214,7 @@ class Turnstile:
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._inside: WorkerTurn | None = None
         self._queue: deque[WorkerTurn] = deque()
 
@@ -284,7 +284,7 @@ class _Job(Generic[R]):
         # Plug-ins see the caller's context variables, as if they were called on its thread.
         self._context = contextvars.copy_context()
         self._gate = Gate()
-        self._lock = Lock()
+        self._lock = RLock()
         self._finished = self._abandoned = False
 
     def work(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -141,7 +141,7 @@ class CoherenceSensor:
         self._on_reading = on_reading
         self._callback_breaker = Breaker()
         self._turnstile = Turnstile(patience=1.0)
-        self._lock = Lock()
+        self._lock = RLock()  # a finalizer may measure, too
         self._last_seq = 0
 
     def __repr__(self) -> str:
@@ -187,20 +187,28 @@ class CoherenceSensor:
         """
         return await drive_async(self._steps(tick))
 
-    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+    def measure_sync(self, tick: Tick | None = None, /, *, until: float | None = None) -> Reading:
         """Measure now, from any thread. Inside a running event loop, the loop waits.
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
+
+        Parameters
+        ----------
+        tick : Tick, optional
+            Number and time of the reading.
+        until : float, optional
+            Time, as :func:`time.monotonic` tells it, by which to be done, if that is before ``timeout_s`` is over.
         """
         # A callback is the host's code and may block, so it never runs on the caller's thread.
-        return drive_sync(self._steps(tick, in_place=self._plan.in_place and self._on_reading is None))
+        in_place = self._plan.in_place and self._on_reading is None
+        return drive_sync(self._steps(tick, in_place=in_place, until=until))
 
-    def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
+    def _steps(self, tick: Tick | None, *, in_place: bool = False, until: float | None = None) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         tick = tick or Tick()
         now = time.monotonic()
-        deadline = now + self.timeout_s
+        deadline = min(now + self.timeout_s, now + self.timeout_s if until is None else until)
         # Number and place in the queue at once, so that readings are made in the order of their numbers.
         with self._lock:
             seq = tick.seq if tick.seq is not None else self._last_seq + 1
@@ -208,7 +216,7 @@ class CoherenceSensor:
             turn = self._turnstile.enter(deadline)
         try:
             if not self._turnstile.is_in(turn):
-                yield turn.gate, self.timeout_s
+                yield turn.gate, max(deadline - now, 0.0)
             if not self._turnstile.is_in(turn):
                 message = f"an earlier measurement was not done after {self.timeout_s:g} s"
                 return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))

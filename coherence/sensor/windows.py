@@ -7,7 +7,7 @@ metric keeps stays what it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -115,7 +115,7 @@ class Windows:
         """Results of the metrics that read nothing but windows, at the newest tick measured in place."""
         self._fingerprint = ""
         self._generation = 0
-        self._lock = Lock()
+        self._lock = RLock()
 
     def __getitem__(self, kind: Kind) -> Window:
         return self._windows[kind]

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from coherence.core.reentrancy import Entered
 from coherence.store.connections import (
     FORK_WAIT_S,
     Readers,
@@ -73,7 +74,7 @@ class Store:
         self._writer: sqlite3.Connection | None
         self._writer, recovery = open_store(self.path, timeout_s, synchronous)
         self.recovered_from = recovery.moved_to if recovery else None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may write in the moment before this thread begins
         self._owner: int | None = None
         self._forker: int | None = None
         self._readers = Readers(self.path, timeout_s)
@@ -104,14 +105,11 @@ class Store:
             This thread is in a transaction already.
         """
         wait = self.timeout_s if timeout_s is None else timeout_s
-        pid, deadline = os.getpid(), time.monotonic() + wait
+        deadline = time.monotonic() + wait
         if self._owner == threading.get_ident():
             raise RuntimeError("this thread is in a transaction already; use that one")
-        lock = self._lock
-        if not lock.acquire(timeout=wait):
-            raise StoreError(self.path, f"another thread kept the store locked for {wait:g} s")
-        try:
-            self._owner = threading.get_ident()
+        with Entered(), self._alone(wait):
+            pid = os.getpid()
             connection = self._write_connection()
             with explained(self.path):
                 remaining = max(deadline - time.monotonic(), 0)
@@ -125,6 +123,16 @@ class Store:
                 transaction.end()
                 if pid == os.getpid() and connection.in_transaction:  # not even the rollback worked
                     self._close_writer()
+
+    @contextmanager
+    def _alone(self, wait: float) -> Iterator[None]:
+        """Keep the other threads of this process from writing."""
+        pid, lock = os.getpid(), self._lock
+        if not lock.acquire(timeout=wait):
+            raise StoreError(self.path, f"another thread kept the store locked for {wait:g} s")
+        try:
+            self._owner = threading.get_ident()
+            yield
         finally:
             if pid == os.getpid():  # a child forked in here has a lock of its own
                 self._owner = None
@@ -325,6 +333,6 @@ class Store:
         if left:
             give_up(self.path, left)
         self._writer = self._forker = self._owner = None
-        self._lock, self._readers = threading.Lock(), Readers(self.path, self.timeout_s)
+        self._lock, self._readers = threading.RLock(), Readers(self.path, self.timeout_s)
         if self.closed:
             self._readers.close()

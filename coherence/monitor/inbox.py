@@ -1,0 +1,215 @@
+"""What a host has recorded and nobody has folded yet: first in, first out, and bounded in memory.
+
+Whoever records never waits for whoever folds. What comes faster than it can be folded goes to a file beside the store,
+which has no name and ends with the process; without a store, the oldest texts are dropped, and counted.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import tempfile
+from collections import deque
+from pathlib import Path
+from threading import RLock
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from coherence.core.events import TEXT_FIELDS, Event, ToolCall, text_of
+
+MAX_WAITING = 16_000_000
+"""Bytes of events that wait in memory."""
+
+MAX_DROPPED = 50_000
+"""Events that wait in memory without a store; later ones are lost, and counted."""
+
+OVERHEAD = 400
+"""Bytes of an event beside its text."""
+
+LONG = 2_000
+"""Bytes of a text that is worth dropping."""
+
+READ_AT_ONCE = 1_000_000
+"""Bytes that are read back from the file at once."""
+
+DROPPED = "[a text of {size:,} bytes was dropped: events came faster than they could be read]"
+
+
+class Losses(NamedTuple):
+    """What could not be held since somebody asked last."""
+
+    texts: int
+    events: int
+
+
+class Posted:
+    """An event that waits."""
+
+    __slots__ = ("event", "size", "ts")
+
+    def __init__(self, ts: float, event: Event, size: int) -> None:
+        self.ts = ts
+        self.event = event
+        self.size = size
+
+
+class Inbox:
+    """Events that wait to be folded.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Folder of the store, for what memory does not hold.
+    most : int
+        Bytes to hold in memory.
+    """
+
+    def __init__(self, folder: Path | None = None, most: int = MAX_WAITING) -> None:
+        self._folder = folder
+        self._most = most
+        self._queue: deque[Posted] = deque()
+        self._long: deque[Posted] = deque()
+        """Those of ``_queue`` with a long text, for as long as nothing else takes their place."""
+        self._aside: deque[Posted] = deque()
+        self._bytes = 0
+        self._file: IO[bytes] | None = None
+        self._lengths: deque[int] = deque()
+        """Of what is in the file and not read yet, in order."""
+        self._read = self._written = 0
+        self._texts = self._events = 0
+        # Re-entrant, for a signal handler may interrupt whoever holds it; such a one only takes put_aside().
+        self._lock = RLock()
+
+    def put(self, ts: float, event: Event) -> None:
+        """Take an event; never waits for a disk or a fold."""
+        posted = Posted(ts, event, size_of(event))
+        with self._lock:
+            if self._lengths or self._bytes + posted.size > self._most:
+                if self._folder is not None and self._spill(posted):
+                    return
+                if not self._make_room(posted):
+                    return
+            self._append(posted)
+
+    def put_aside(self, ts: float, event: Event) -> None:
+        """Take an event from a call that interrupts another one of its thread, and touch nothing else."""
+        self._aside.append(Posted(ts, event, 0))
+
+    def pop(self) -> tuple[float, Event] | None:
+        """Return the oldest event and when it came, ``None`` if none waits."""
+        with self._lock:
+            if not self._queue and self._lengths:
+                self._fetch()
+            while self._long and self._queue and self._long[0].ts < self._queue[0].ts:
+                self._long.popleft()
+            if self._aside and (not self._queue or self._aside[0].ts <= self._queue[0].ts):
+                posted = self._aside.popleft()
+            elif self._queue:
+                posted = self._queue.popleft()
+                if self._long and self._long[0] is posted:
+                    self._long.popleft()
+            else:
+                return None
+            self._bytes -= posted.size
+            return posted.ts, posted.event
+
+    @property
+    def has_losses(self) -> bool:
+        """``True`` if something was lost that nobody has asked about."""
+        return bool(self._texts or self._events)
+
+    def losses(self) -> Losses:
+        """Return what was lost since the last call."""
+        with self._lock:
+            found = Losses(self._texts, self._events)
+            self._texts = self._events = 0
+        return found
+
+    def clear(self) -> None:
+        """Forget everything, in the child of a fork: it is the parent's."""
+        self.__init__(self._folder, self._most)  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._lengths) + len(self._aside)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait, in memory and in the file."""
+        return self._bytes + self._written - self._read
+
+    def age(self, now: float) -> float:
+        """Return for how many seconds the oldest event has waited."""
+        try:
+            return now - self._queue[0].ts
+        except IndexError:
+            return 0.0
+
+    def _append(self, posted: Posted) -> None:
+        self._queue.append(posted)
+        self._bytes += posted.size
+        if posted.size > LONG:
+            self._long.append(posted)
+
+    def _make_room(self, posted: Posted) -> bool:
+        """Drop the oldest texts until there is room for an event; return whether the event may come in."""
+        while self._long and self._bytes + posted.size > self._most:
+            oldest = self._long.popleft()
+            self._bytes -= oldest.size
+            oldest.event = without_text(oldest.event, oldest.size)
+            oldest.size = size_of(oldest.event)
+            self._bytes += oldest.size
+            self._texts += 1
+        if len(self._queue) < MAX_DROPPED:
+            return True
+        self._events += 1
+        return False
+
+    def _spill(self, posted: Posted) -> bool:
+        """Write an event behind what is in the file; return whether that was possible."""
+        data = pickle.dumps((posted.ts, posted.event, posted.size))  # which knows every text, unlike JSON
+        try:
+            if self._file is None:
+                # Unnamed, or deleted once opened: nobody else reads what is not redacted yet.
+                self._file = tempfile.TemporaryFile(dir=self._folder, prefix=".coherence-", buffering=0)  # noqa: SIM115
+            self._file.seek(self._written)
+            if self._file.write(data) != len(data):
+                return False
+        except OSError:  # a full disk: what was written of it is written over
+            return False
+        self._written += len(data)
+        self._lengths.append(len(data))
+        return True
+
+    def _fetch(self) -> None:
+        """Read the next events back from the file."""
+        assert self._file is not None
+        taken = 0
+        while self._lengths and taken < READ_AT_ONCE:
+            length = self._lengths.popleft()
+            self._file.seek(self._read)
+            self._read += length
+            taken += length
+            try:
+                self._append(Posted(*pickle.loads(self._file.read(length))))  # noqa: S301 - nobody else has the file
+            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                self._events += 1
+        if not self._lengths:
+            self._file.truncate(0)
+            self._read = self._written = 0
+
+
+def size_of(event: Event) -> int:
+    """Return the bytes that an event takes, roughly."""
+    if type(event) is ToolCall:
+        return OVERHEAD + len(bytes(event.arguments))
+    return OVERHEAD + sys.getsizeof(text_of(event))
+
+
+def without_text(event: Event, size: int) -> Event:
+    """Return an event with a note in place of its text."""
+    note = DROPPED.format(size=size)
+    changed: dict[str, Any] = {"arguments": msgspec.Raw(msgspec.json.encode(note))}
+    if type(event) is not ToolCall:
+        changed = {TEXT_FIELDS[type(event)]: note}
+    return msgspec.structs.replace(event, **changed)

@@ -1,0 +1,226 @@
+"""Finalizers, signal handlers and logging handlers that record while their own thread is inside the package."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import pytest
+
+import coherence
+from coherence import Monitor, Store
+from coherence.core.events import Message, decode_event
+from coherence.lessons import LessonStore
+from coherence.providers import HashingEmbedder
+
+ROOT = str(Path(coherence.__file__).parent)
+MOST = 300
+"""Interruptions of one test."""
+Durability = Literal["batched", "full"]
+
+
+def monitor(path: Path | None, durability: Durability = "batched", **options: Any) -> Monitor:
+    return Monitor(store=path, durability=durability, embedder=HashingEmbedder(32), goal="fix the login", **options)
+
+
+def said(path: Path) -> list[str]:
+    """Return the messages of the only session, after checking that the store is whole."""
+    with Store(path) as store:
+        assert store.verify() == []
+        (session,) = store.sessions()
+        rows = list(store.events(session.id))
+        assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+        told = [decode_event(row.data) for row in rows if row.kind == "message"]
+    return [event.content for event in told if isinstance(event, Message)]
+
+
+@contextmanager
+def interrupted(every: int, act: Callable[[int], object]) -> Iterator[list[int]]:
+    """Call ``act`` at each ``every``-th call and return of a function while this package runs on this thread."""
+    count, done = 0, [0]
+
+    def at(frame: FrameType, what: str, _: Any) -> None:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(ROOT):
+            return
+        count += 1
+        if count % every == 0 and done[0] < MOST:  # each one makes work, in which the next ones come
+            done[0] += 1
+            act(done[0])
+
+    sys.setprofile(at)
+    try:
+        yield done
+    finally:
+        sys.setprofile(None)
+
+
+def life(m: Monitor, number: int) -> None:
+    """Do what a host does in a step."""
+    call = m.tool_call("Bash", {"command": f"pytest -q -k {number}"})
+    m.check("Bash", {"command": "ls"})
+    m.tool_result(f"E assert {number} == 2", error=number % 2 == 0, call=call)
+    m.message("assistant", f"step {number}")
+    m.decide()
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize("every", [7, 31, 101])
+def test_post_interrupted_at_any_call_loses_nothing_and_keeps_the_order(
+    tmp_path: Path, durability: Durability, every: int
+) -> None:
+    path = tmp_path / "s.db"
+    m = monitor(path, durability)
+    with interrupted(every, lambda number: m.message("user", f"interrupt {number}")) as done:
+        for number in range(4):
+            life(m, number)
+        m.flush()
+    m.close()
+    told = said(path)
+    assert done[0] > 20
+    assert [text for text in told if text.startswith("step")] == [f"step {number}" for number in range(4)]
+    # what interrupts a call of the same thread comes in the order in which it was recorded
+    assert [text for text in told if text.startswith("interrupt")] == [f"interrupt {n + 1}" for n in range(done[0])]
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+def test_post_of_finalizers_at_every_allocation_is_stored(tmp_path: Path, durability: Durability) -> None:
+    path, m = tmp_path / "s.db", None
+    made: list[str] = []
+
+    class Dying:
+        def __init__(self) -> None:
+            self.itself = self  # only the collector ends it
+
+        def __del__(self) -> None:
+            if m is not None:
+                made.append(f"died {len(made)}")
+                m.message("user", made[-1])
+
+    m = monitor(path, durability)
+    old = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for number in range(3):
+            for _ in range(30):
+                Dying()
+            life(m, number)
+    finally:
+        gc.set_threshold(*old)
+    gc.collect()
+    m.close()
+    assert len(made) == 90
+    assert sorted(text for text in said(path) if text.startswith("died")) == sorted(made)
+    m = None
+
+
+class Recording(logging.Handler):
+    def __init__(self, m: Monitor) -> None:
+        super().__init__()
+        self.m, self.count = m, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+        self.m.fault("log", record.getMessage())
+        self.m.decide()
+
+
+def test_post_of_a_logging_handler_of_this_package_is_stored(tmp_path: Path) -> None:
+    class Broken:
+        name, inverted = "broken", True
+
+        def compute(self) -> float:
+            logging.getLogger("coherence").warning("the metric speaks")
+            return 0.5
+
+    m = monitor(tmp_path / "s.db", "full", metrics=[Broken()])
+    handler = Recording(m)
+    logging.getLogger("coherence").addHandler(handler)
+    try:
+        life(m, 1)
+    finally:
+        logging.getLogger("coherence").removeHandler(handler)
+    m.close()
+    assert handler.count > 0
+    with Store(tmp_path / "s.db") as store:
+        assert store.verify() == []
+        kept = [row.data for row in store.events(1) if row.kind == "fault"]
+    assert sum("the metric speaks" in data for data in kept) == handler.count
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
+def test_post_of_a_signal_handler_is_stored(tmp_path: Path) -> None:
+    m = monitor(tmp_path / "s.db", "full")
+    count = 0
+
+    def handle(*_: Any) -> None:
+        nonlocal count
+        count += 1
+        m.message("user", f"signal {count}")
+        m.check("Bash", {"command": "ls"})
+
+    old = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.02)
+    try:
+        for number in range(30):
+            life(m, number)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    m.close()
+    told = [text for text in said(tmp_path / "s.db") if text.startswith("signal")]
+    assert told == [f"signal {number + 1}" for number in range(count)]
+    assert count > 3
+
+
+def test_record_of_a_lesson_inside_a_transaction_is_kept_later(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        lessons = LessonStore(store, embedder=False)
+        with store.transaction():
+            found = lessons.record(pattern="import", error_text="ImportError: No module named 'yaml'", fix_text="pip")
+            assert found == 0
+        assert [lesson.fix_text for lesson in lessons.lessons()] == ["pip"]
+
+
+def test_close_inside_a_call_ends_the_monitor_when_it_is_left(tmp_path: Path) -> None:
+    m = monitor(tmp_path / "s.db")
+    with interrupted(150, lambda number: m.close() if number == 1 else None) as done:
+        life(m, 1)
+    assert done[0] > 0
+    m.close()
+    assert m._worker.closed
+    with Store(tmp_path / "s.db") as store:
+        assert store.verify() == []
+
+
+def test_post_from_many_threads_that_interrupt_themselves_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    m = monitor(path)
+    told: list[int] = []
+
+    def act(name: int) -> None:
+        with interrupted(97, lambda number: m.message("user", f"{name} interrupts {number}")) as done:
+            for number in range(5):
+                m.message("user", f"{name} says {number}")
+                m.tool_result("ok")
+                m.decide()
+        told.append(done[0])
+
+    threads = [threading.Thread(target=act, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    m.close()
+    texts = said(path)
+    assert sum("interrupts" in text for text in texts) == sum(told)
+    for name in range(4):
+        assert [text for text in texts if text.startswith(f"{name} says")] == [f"{name} says {n}" for n in range(5)]
