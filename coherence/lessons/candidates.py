@@ -132,7 +132,6 @@ def _hits(
         list(equal.values()),
     )
     ranked = [
-        # Rough, and only to choose what ranking.py weighs.
         (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * equal[id]), id, both)
         for id, both in zip(equal, shared, strict=True)
     ]

@@ -60,7 +60,7 @@ class _Masking:
         """The word before, in lower case with its punctuation."""
 
     def read(self, message: str, last: bool) -> None:
-        tokens = list(cut(message))
+        tokens = cut(message)
         for at, token in enumerate(tokens):
             self._plain(token.lead)
             if token.quoted:
@@ -83,23 +83,22 @@ class _Masking:
         self._before = "'"  # what stood before the quotes says nothing of the word behind them
 
     def _word(self, token: Token, ends: bool) -> None:
-        if not self._add_word(token, ends):
-            self._plain(token.text)
-        self._plain(token.trail)
-        if HOLDS_WORD.search(token.text) or token.text == "-":
-            self._before = f"{token.lead.lstrip()}{token.text}{token.trail}".lower()
+        word, written = token.text, f"{token.text}{token.trail}"
+        if word in ORDINARY and not token.called and not self._before.endswith(":"):  # else it may be a name
+            self._plain(written)
+            self._before = written.lower()
+            return
+        self._plain(token.trail if self._add_word(token, ends) else written)
+        if HOLDS_WORD.search(word) or word == "-":
+            self._before = written.lower()
 
     def _add_word(self, token: Token, ends: bool) -> bool:
         """Add a word as a slot if it is one, and return whether it is."""
         word = token.text
         if word in ("$", "_"):  # names in PHP, JavaScript and Python
             return self._add("name", word)
-        # Behind a colon, or called, even a usual word may be a name.
-        is_usual = word in ORDINARY and not token.called and not self._before.endswith(":")
-        if is_usual or not HOLDS_WORD.search(word):
-            return False
         default = "name" if token.called or self._is_named(word, token.trail, ends) else ""
-        return (bool(default) or not is_plain(word)) and self._add_value(word, default)
+        return bool((default or not is_plain(word)) and HOLDS_WORD.search(word)) and self._add_value(word, default)
 
     def _is_named(self, core: str, trail: str, ends: bool) -> bool:
         """Return whether a plain word stands where names stand."""

@@ -249,7 +249,6 @@ def _with_dotted(parts: Sequence[str], pattern: re.Pattern[str], most: int) -> l
 
 
 def _number(name: str) -> int:
-    # The lowest bits are left for the place.
     return crc32(name.encode() if name.isascii() else name.encode("utf-8", "surrogatepass")) & _APART
 
 
