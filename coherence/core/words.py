@@ -14,19 +14,30 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+def phrases(text: str) -> tuple[str, ...]:
+    """Return the phrases of a text between which semicolons and a space stand; other spaces are part of them.
+
+    Examples
+    --------
+    >>> phrases("no such; not a ; denied")
+    ('no such', 'not a ', 'denied')
+    """
+    return tuple(text.split("; "))
+
+
 _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for code in range(128)) + b" " * 128
 """ASCII in lower case, with a space for all that is no letter."""
 
 
 def letter_runs(text: str) -> list[str]:
-    """Return the runs of letters of a text that is ASCII, in lower case; faster than a regular expression.
+    """Return the runs of ASCII letters of a text, in lower case; faster than a regular expression.
 
     Examples
     --------
     >>> letter_runs("I don't know: it is v17.")
     ['i', 'don', 't', 'know', 'it', 'is', 'v']
     """
-    return text.encode().translate(_LETTERS).decode().split()
+    return text.encode("ascii", "replace").translate(_LETTERS).decode().split()
 
 
 _ODD_CASES = "ıİſ\u212a"

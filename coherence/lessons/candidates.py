@@ -40,7 +40,6 @@ UNKNOWN = 0.4
 MAX_COMPARED = 20
 """Candidates that are compared word by word."""
 
-
 BY_NAME = " UNION ALL ".join(
     ["SELECT * FROM (SELECT value, lesson_id, signature FROM lesson_slots WHERE value = ? LIMIT 64)"] * LOOKED_UP
 )
@@ -48,7 +47,6 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
     ["SELECT * FROM (SELECT value, lesson_id, signature FROM lesson_slots WHERE value = ? AND signature = ? LIMIT 16)"]
     * LOOKED_UP
 )
-
 
 LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
 
@@ -140,7 +138,7 @@ def _hits(
     ranked.sort()
     chosen = {id: both for _, id, both in ranked[:MAX_COMPARED]}
     if vector is not None:
-        others = [id for id in chosen if id not in cosines]
+        others = [id for id in chosen if id not in cosines]  # found by name only, yet its meaning counts
         cosines.update(_cosines(store, vector, others) if others else {})
     known = read_lessons(store, list(chosen))
     return [

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.error_words import EXTENSIONS
+from coherence.core.words import word_set
+from coherence.lessons.tokens import PLACE, base_of, has_extension
 
 HEAD, TAIL = 8_000, 24_000
 """Characters from a text's two ends that are looked at: Java, Node and Go say first what went wrong, Python last."""
@@ -45,9 +46,9 @@ def clean_lines(text: str) -> list[str]:
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n{text[-TAIL:]}"
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate can be neither kept nor digested
     if "\x1b" in text:
-        text = _ESCAPE.sub("", text).replace("\x1b", " ")
+        text = _ESCAPE.sub("", text).replace("\x1b", " ")  # a cut goes through a sequence now and then
     text = _CONTROL.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\n" not in text and text.count("\\n") > 1:  # a log that was put into JSON
         text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
@@ -69,31 +70,24 @@ def strip_prefixes(line: str) -> ErrorLine:
     ErrorLine(text="expected ';'", error=True, warning=False, place='src/app.c')
     """
     text, error, warning, place = line.strip(), False, False, ""
-    for _ in range(8):
+    for _ in range(8):  # time, host, logger, level, place and more stand behind each other
         found = _PREFIX.match(text)
         if found is None:
-            located = _PLACE.match(text) if not place and (":" in text or "(" in text) else None
-            if located is None or not _is_source(located[1]):
+            located = PLACE.match(text) if not place and (":" in text or "(" in text) else None
+            if located is None or not (has_extension(located[1]) or base_of(located[1]) in _NAMED_FILES):
                 break
             place, found = located[1], located
         elif found.lastgroup == "error":
             error = True
         elif found.lastgroup == "warning":
             warning = True
-        if found.end() >= len(text):
+        if found.end() >= len(text):  # nothing but prefixes: whatever its level, the line says nothing
             return ErrorLine("", False, False, "")
         text = text[found.end() :].lstrip()
     return ErrorLine(text, error, warning, place)
 
 
-def _is_source(path: str) -> bool:
-    base = re.split(r"[\\/]", path)[-1]
-    return base.rpartition(".")[2].lower() in EXTENSIONS or base in _NAMED_FILES
-
-
-_NAMED_FILES = frozenset(
-    {"Makefile", "GNUmakefile", "Dockerfile", "Jenkinsfile", "Gemfile", "Rakefile", "CMakeLists.txt"}
-)
+_NAMED_FILES = word_set("Makefile GNUmakefile Dockerfile Jenkinsfile Gemfile Rakefile CMakeLists.txt")
 
 _ESCAPE = lazy_regex(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROL = lazy_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\ufeff]")
@@ -146,10 +140,4 @@ _PREFIX = lazy_regex(
     )
     """,
     re.VERBOSE | re.IGNORECASE,
-)
-
-_PLACE = lazy_regex(
-    r"(?:-->\s|at\s|file://)?((?:[A-Za-z]:)?[^\s:()\[\]'\"<>|]{1,300})"
-    r"(?:(?::\d{1,7}){1,2}(?:\s*[:-](?=\s)|:|(?=\s))|:?\ ?\(\d{1,7}(?:,\ ?\d{1,7}){0,3}\)\s?:?(?=\s)"
-    r"|:\[\d{1,7},\d{1,7}\])\s*"
 )

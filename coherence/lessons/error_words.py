@@ -5,15 +5,9 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import word_set
+from coherence.core.words import phrases, word_set
 
-
-def _phrases(text: str) -> tuple[str, ...]:
-    """Return the phrases of a text between which semicolons stand; a space at the end of one is part of it."""
-    return tuple(phrase.removeprefix(" ") for phrase in text.split(";"))
-
-
-TELLING = _phrases(
+TELLING = phrases(
     "cannot; can't; could not; couldn't; unable; denied; refused; rejected; timed out; timeout; not found; no such; "
     "not exist; invalid; illegal; unexpected; undefined; unknown; unresolved; unrecognized; not recognized; "
     "unsupported; not supported; missing; panic; fatal; conflict; not allowed; forbidden; unauthorized; exceeded; "
@@ -25,7 +19,7 @@ TELLING = _phrases(
 )
 """Lower-case parts of lines that say what went wrong."""
 
-VAGUE = _phrases(
+VAGUE = phrases(
     "error; fail; exception; already; must; abort; expected; disabled; unused; required; not; doesn’t; won't; bad; "
     "problem"
 )
@@ -112,14 +106,14 @@ EXTENSIONS = word_set(
 )
 """File-name endings by which a path is known without a slash."""
 
-ERRNO_TEXTS = _phrases(
+ERRNO_TEXTS = phrases(
     "no such file; not a directory; is a directory; file exists; permission denied; operation not permitted; "
     "bad interpreter; cannot execute; exec format error; text file busy; read-only file system; "
     "directory not empty; file name too long; device or resource busy; no such device"
 )
 """Messages of systems about files, in lower case: a name in such a line is a path."""
 
-WRAPPERS = _phrases(
+WRAPPERS = phrases(
     "error collecting; exit code; exit status; exited with; non-zero; nonzero; process finished; a complete log; "
     "command failed; lifecycle; aborting due to; could not compile; build failed; *** [; build stopped; "
     "application failed to start; application run failed; execution failed for task; while importing test module; "

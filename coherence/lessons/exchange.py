@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
 from coherence.core.validation import check_count, check_number, shown
 from coherence.lessons.intake import make_new
-from coherence.lessons.records import Known
 from coherence.lessons.store import LessonStore
-from coherence.lessons.table import PAGE, New, find_identity, read_lessons
+from coherence.lessons.table import FIELDS, PAGE, New, find_identity, read_lessons
 
 MAX_BYTES = 64_000_000
 """Size of one line, and of a file that is one JSON array: these are held in memory."""
@@ -28,7 +27,6 @@ MAX_COUNT = 10**12
 
 LATEST = 1e11
 """Unix seconds (the year 5138) from which a number is taken for milliseconds."""
-
 
 BATCH = 256
 """Lessons that are kept in one transaction."""
@@ -59,7 +57,7 @@ def read_entries(source: IO[bytes]) -> Iterator[New | RefusedEntry]:
     first = True
     for number, line in enumerate(iter(lambda: source.readline(MAX_BYTES + 1), b""), 1):
         line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        if len(line) > MAX_BYTES:
+        if len(line) > MAX_BYTES:  # where it ends, and so where the next begins, is not known
             yield RefusedEntry(number, f"longer than {MAX_BYTES:,} bytes; nothing after it was read")
             return
         if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
@@ -193,22 +191,8 @@ def export_lessons(store: LessonStore) -> Iterator[bytes]:
             return
         after = rows[-1][0]
         known = read_lessons(store.store, [row[0] for row in rows])
-        for id in sorted(known):
-            yield msgspec.json.encode(_plain(known[id])) + b"\n"
-
-
-def _plain(known: Known) -> dict[str, Any]:
-    return {
-        "pattern": known.pattern,
-        "error_text": known.error_text,
-        "fix_text": known.fix_text,
-        "tool": known.tool,
-        "count": known.count,
-        "helped": known.helped,
-        "failed": known.failed,
-        "created": known.created,
-        "seen": known.seen,
-    }
+        for id in sorted(known):  # neither its number nor its form means anything to another store
+            yield msgspec.json.encode({name: getattr(known[id], name) for name in FIELDS[1:-1]}) + b"\n"
 
 
 def import_lessons(

@@ -13,7 +13,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import DISPLAY, THINKS, command_of, name_words, trace_call
 from coherence.lessons.programs import CHANGES, LOOKS, TRIES
-from coherence.lessons.shell import CONTROL, DOCUMENT, MAX_DOCUMENT, read_line, wrote
+from coherence.lessons.shell import DOCUMENT, MAX_DOCUMENT, cut_to, read_line, wrote
 from coherence.lessons.troubles import FixStep, Made, Solved, Trouble
 
 PLANS = THINKS | {"todo", "todos"}
@@ -75,7 +75,7 @@ def made_by(tool: str, arguments: bytes) -> Made:
         return Made(tool, intent, trace.exact, step, steps=(step,) if step else (), kind="file")
     shown = _arguments(fields)
     given = ", ".join(f"{key}={item}" for key, item in shown.items())
-    text = _cut(f"called {tool}({given if fields else value})", MAX_STEP)
+    text = cut_to(f"called {tool}({given if fields else value})", MAX_STEP)
     verbs = [word for word in words if word in CHANGES or word in LOOKS or word in TRIES]
     steps = (text,) if verbs and verbs[0] in CHANGES else ()
     return Made(tool, _identity(tool, value), trace.exact, text, steps=steps, arguments=shown, kind="tool")
@@ -97,17 +97,17 @@ def _edit(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
     if patch.startswith("<<<<<<<"):  # a block to look for and the one in its place
         old, _, new = patch.partition("\n=======")
         different = _different(old.partition("\n")[2], new.partition("\n>>>>>>>")[0].removeprefix("\n"))
-        return _cut(f"edited {_named(paths)}: {_change(*different)}", MAX_STEP)
+        return cut_to(f"edited {_named(paths)}: {_change(*different)}", MAX_STEP)
     if patch and (_ADDED.search(patch) or _REMOVED.search(patch)):
         paths = paths or tuple(_PATCHED.findall(patch)[:4])
-        return _cut(f"edited {_named(paths)}: {_change(_all(_REMOVED, patch), _all(_ADDED, patch))}", MAX_STEP)
+        return cut_to(f"edited {_named(paths)}: {_change(_all(_REMOVED, patch), _all(_ADDED, patch))}", MAX_STEP)
     edits = fields.get("edits")
     several = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
     first = several[0] if several else fields
     old, new = _text(first, _OLD), _text(first, _NEW)
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
     if old or new:
-        return _cut(f"edited {_named(paths)}: {_change(*_different(old, new))}{more}", MAX_STEP)
+        return cut_to(f"edited {_named(paths)}: {_change(*_different(old, new))}{more}", MAX_STEP)
     whole = _text(fields, _WHOLE)
     if whole:
         return clean(wrote(paths[0] if paths else "", whole))
@@ -138,13 +138,13 @@ def _change(old: str, new: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f"`{_cut(text, 80)}`"
+    return f"`{cut_to(text, 80)}`"
 
 
 def _named(paths: tuple[str, ...]) -> str:
     """Return paths as they can stand in a fix: of an absolute one the last two parts."""
     shown = ["/".join(path.split("/")[-2:]) if path.startswith("/") else path for path in paths[:3]]
-    return _cut(", ".join(shown), 100) or "a file"
+    return cut_to(", ".join(shown), 100) or "a file"
 
 
 # Other tools.
@@ -152,14 +152,14 @@ def _named(paths: tuple[str, ...]) -> str:
 
 def _identity(tool: str, value: Any) -> str:
     """Return the purpose of a call: tool and values, whatever their names, order and types."""
-    leaves = sorted(" ".join(str(leaf)[:MAX_VALUE].split()) for leaf in _leaves(value, 6))
+    leaves = sorted(" ".join(str(leaf)[:MAX_VALUE].split()) for leaf in _leaves(value, 6))  # agents reorder arguments
     return f"tool: {tool.lower()[:80]} {trace_call('', msgspec.json.encode(leaves)).masked.hex()}"
 
 
 def _leaves(value: Any, depth: int) -> Iterator[Any]:
     if isinstance(value, dict) and depth:
         for key, item in value.items():
-            if key not in DISPLAY:
+            if key not in DISPLAY:  # how an agent explains its call differs at every try
                 yield from _leaves(item, depth - 1)
     elif isinstance(value, list) and depth:
         for item in value:
@@ -170,15 +170,10 @@ def _leaves(value: Any, depth: int) -> Iterator[Any]:
 
 def _arguments(fields: dict[str, Any]) -> dict[str, str]:
     return {
-        _cut(key, 40): _cut(item if isinstance(item, str) else msgspec.json.encode(item).decode(), 80)
+        cut_to(key, 40): cut_to(item if isinstance(item, str) else msgspec.json.encode(item).decode(), 80)
         for key, item in list(fields.items())[:12]
         if key not in DISPLAY
     }
-
-
-def _cut(text: str, most: int) -> str:
-    text = clean(" ".join(CONTROL.sub(" ", text[: 4 * most]).split()))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 # Solving.
@@ -216,7 +211,7 @@ def solve(trouble: Trouble, seq: int, made: Made) -> Solved | None:
     else:
         own = [FixStep(seq, text) for text in _own_steps(trouble, made)]
         since = trouble.fresh() or ([] if own else trouble.steps)
-        steps = own if own and made.kind == "tool" else [*since, *own]
+        steps = own if own and made.kind == "tool" else [*since, *own]  # other calls before it had other purposes
     steps = _telling(steps[-MAX_STEPS:], trouble)
     if not steps:
         return None
@@ -262,6 +257,7 @@ def _own_steps(trouble: Trouble, made: Made) -> tuple[str, ...]:
         return ()
     if made.kind == "tool":
         return (_other_call(trouble, made),) if made.doing != trouble.doing else ()
+    # An absolute folder is another machine's.
     moved = bool(made.where) and made.where != trouble.where and not made.where.startswith("/")
     if made.doing == trouble.doing and not (moved and not trouble.fresh()):
         return made.prior
@@ -298,5 +294,5 @@ def fix_of(texts: list[str]) -> str:
         return texts[0][5:-1]
     most = (MAX_FIX - 2 * len(texts)) // max(1, len(texts))
     if sum(len(text) + 2 for text in texts) > MAX_FIX:
-        texts = [text if len(text) <= most else f"{text[: most - 2]}…`" for text in texts]
+        texts = [text if len(text) <= most else f"{text[: most - 2]}…`" for text in texts]  # the cut took a backtick
     return "; ".join(texts)

@@ -51,11 +51,11 @@ def find_headline(lines: list[str]) -> Headline:
 
 
 def _of_python(lines: list[str]) -> str:
-    start = max((at for at, line in enumerate(lines) if _TRACEBACK in line), default=None)
+    start = max((at for at, line in enumerate(lines) if _TRACEBACK in line), default=None)  # the last of a chain
     if start is None:
         return ""
     column = lines[start].index("Traceback")
-    prefix = lines[start][:column]
+    prefix = lines[start][:column]  # a logger or container writes it before every line
     for at in range(start + 1, len(lines)):
         line = lines[at]
         body = line[column:] if line[:column] == prefix else line
@@ -70,7 +70,7 @@ def _of_python(lines: list[str]) -> str:
 
 def _of_causes(lines: list[str]) -> str:
     causes = [line for line in lines if "Caused by: " in line or " ---> " in line]
-    root = re.split(r"Caused by: | ---> ", causes[-1])[-1].strip() if causes else ""
+    root = re.split(r"Caused by: | ---> ", causes[-1])[-1].strip() if causes else ""  # the innermost cause
     return root if EXCEPTION.match(root) else ""
 
 
@@ -88,11 +88,11 @@ def _most_telling(lines: list[str]) -> Headline:
         text, strength = rated(lines[number])
         if strength > best:
             best, chosen, at = strength, text, number
-            if best == NAMED:
+            if best == NAMED:  # nothing is more telling, and of equals the first counts
                 break
     message = _RULER.sub("", chosen) or chosen
     joined = _joined(lines, at, message)
-    reported = _reported(lines, at) if best == WRAPPING else ""
+    reported = _reported(lines, at) if best == WRAPPING else ""  # any other line says itself what failed
     return Headline(f"{message.rstrip(': (')}: {joined}" if joined else message, reported)
 
 
@@ -107,7 +107,7 @@ def _reported(lines: list[str], at: int) -> str:
 
 def _joined(lines: list[str], at: int, message: str) -> str:
     """Return what belongs to a message but stands in a later line."""
-    if message.endswith((":", " (")) and message.count(" ") < 8:
+    if message.endswith((":", " (")) and message.count(" ") < 8:  # a longer line says enough without the next
         return _next(lines, at)
     if "cannot find symbol" in message:
         for line in lines[at + 1 : at + 5]:
@@ -154,7 +154,7 @@ def weighed(lines: list[str]) -> list[int]:
         return list(range(len(lines)))
     found = [at for at, line in enumerate(lines) if _holds(line.lower(), (*TELLING, "error", "exception", "fail"))]
     half = MAX_SCORED // 2
-    return found[:half] + found[half:][-half:] or [0]
+    return found[:half] + found[half:][-half:] or [0]  # tools say the cause first or last
 
 
 def _holds(low: str, parts: tuple[str, ...]) -> bool:
@@ -171,10 +171,10 @@ def _score(written: str, line: ErrorLine) -> int:
         return WRAPPING
     telling = (_holds(low, TELLING) and _TELLING.search(low) is not None) or _REASON.search(text) is not None
     if line.warning and not line.error:
-        return WRAPPING if telling and not line.place else USUAL
+        return WRAPPING if telling and not line.place else USUAL  # a compiler's warning stops no build
     named = EXCEPTION.match(text)
     if named:
-        return SAID if "Warning" in named[0] else NAMED
+        return SAID if "Warning" in named[0] else NAMED  # an error beside it is the cause
     if line.error and line.place:
         return NAMED
     if telling:
@@ -186,11 +186,9 @@ def _score(written: str, line: ErrorLine) -> int:
 
 EXCEPTION = lazy_regex(
     rf"{EXCEPTION_NAME}"
-    r"(?:\s?\[\w{1,60}\]|\s\(\w{1,60}\))?(?::\s|:?$|\s-\s|\s\($)"
-    r"|(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}:\s"
+    r"(?:\s?\[\w{1,60}\]|\s\(\w{1,60}\))?(?::\s|:?$|\s-\s|\s\($)|(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}:\s"
     r"|[A-Z]{1,6}\d{3,6}:\s|error(?:\[[A-Z]\d{2,5}\]|\s[A-Z]{1,6}\d{2,6})\s?:|(?:panic|fatal error):\s"
-    r"|Error\s\[\w{1,60}\]:"
-    r"|(?:Syntax|Type|Reference|Range|Key|Value)Error\b"
+    r"|Error\s\[\w{1,60}\]:|(?:Syntax|Type|Reference|Range|Key|Value)Error\b"
 )
 STACK_FRAME = lazy_regex(
     r"at \S{1,300}(?:\(| \(|:\d+)|at (?:async |new )?[\w.$<>\[\] ]{1,120} \(|File \"|\.\.\. \d+ (?:more|common)"

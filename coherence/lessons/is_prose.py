@@ -6,6 +6,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.lessons.clean import strip_prefixes
 from coherence.lessons.error_words import TELLING, VAGUE
+from coherence.lessons.tokens import WORD
 
 MAX_WORDS = 80
 """Words of a text that are weighed; longer texts and such of more than three lines are no human's sentence."""
@@ -26,7 +27,7 @@ def is_prose(lines: list[str]) -> bool:
     if len(lines) > 3 or any(map(_is_printed, text.split("\n"))):
         return False
     text = text.replace("\n", " ")
-    words = _WORD.findall(text[:800].lower().replace("’", "'"))
+    words = WORD.findall(text[:800].lower().replace("’", "'"))
     if not 3 <= len(words) <= MAX_WORDS or _MACHINE.search(text):
         return False
     human = sum(2 for word in words if word in _PERSONAL) + sum(1 for word in words if word in _EVERYDAY)
@@ -51,7 +52,6 @@ def _is_printed(line: str) -> bool:
     return stripped.error or stripped.warning
 
 
-_WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PERSONAL = word_set(
     "i my we our me us i'm i've we're i'd we've mine won't don't it's that's what's there's why how weird strange "
     "somehow broken complains complaining hangs hang stuck crashes crashing keeps refuses says tells gives seems "
@@ -71,8 +71,7 @@ _SMALL = word_set(
 )
 _MACHINE = lazy_regex(
     r"\b[A-Z]\w*(?:Error|Exception)\b|\bE[A-Z]{4,}\b|\b(?:ERR_|SIG)[A-Z]+|^\W{0,3}(?:error|fatal|warning|panic"
-    r"|failed|failure"
-    r"|ERROR|FATAL|Error|Fatal|Warning|FAILED|Failed|CRITICAL|Traceback|Caused by|remote|hint|note)\b\W"
+    r"|failed|failure|ERROR|FATAL|Error|Fatal|Warning|FAILED|Failed|CRITICAL|Traceback|Caused by|remote|hint|note)\b\W"
     r"|\berror(?:\[| [A-Z]{1,4}\d{2,})|[\w/]\.\w{1,5}:\d+|^\s*at \S+\(|\bFile \"|^[\w./-]{1,60}: "
     r"|\b0x[0-9a-fA-F]{4,}|[{}]|=>|::"
     r"|\(\w+ \w+\)$|^\[|\b[A-Z]{1,6}-?\d{3,6}\b|\w://|\w:\d{2,5}\b|\b\d+ ?ms\b|\d\.\d+\.\d+\.\d|\bline \d"

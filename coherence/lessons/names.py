@@ -15,23 +15,20 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from posixpath import basename
 from typing import NamedTuple
 from zlib import crc32
 
 from coherence.core.lazy import lazy_regex
+from coherence.lessons import tokens
 from coherence.lessons.error_words import ORDINARY
+from coherence.lessons.headlines import STACK_FRAME
 from coherence.lessons.normal import KEYS, ErrorShape, Slot
 
 HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"})  # noqa: S104 - nothing listens
 """Hosts that every machine is to itself."""
 
-_TAGGED = lazy_regex(r"(?P<name>.{2,120}?)(?::[a-z]{2,8})?[:@]v?\d[\w.+-]{0,40}$")
 SAFE = lazy_regex(r"[\w@./~][\w@./:+%=,~^\\-]{0,119}")
 """Names that may be put into a fix: a shell takes them for one plain word, and not for an option."""
-
-_HOST = lazy_regex(r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>\[[0-9a-f:]+\]|[^\s/:]+)(?::(?P<port>\d+))?", re.IGNORECASE)
-_FILE = lazy_regex(r"^(?P<path>.*?)(?::\d+(?::\d+)?)?$", re.DOTALL)
 
 MAX_KEPT_NAMES = 32
 """Names that are kept of a lesson."""
@@ -39,7 +36,7 @@ MAX_KEPT_NAMES = 32
 ASKED = 160
 """Names that are looked at in a question."""
 
-DOTTED = 16
+MAX_DOTTED = 16
 """Names with dots that are looked at as a whole."""
 
 MAX_LINES = 120
@@ -65,21 +62,6 @@ KNOWN = (0.6, 1.0, 1.0)
 
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
-
-_NAME = lazy_regex(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
-_MARKED = lazy_regex(
-    r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
-    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
-)
-"""Words that stand like a name outside of a headline: quoted, part of a path or dotted name, or not spelt as a word.
-Plain words are passed over whole, and give nothing."""
-
-_DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
-"""A file or a dotted name as a whole: each part of ``about.html`` is a word, both together are a name."""
-
-_PLACEHOLDER = lazy_regex(r"<[a-z]+>")
-_QUOTED = lazy_regex(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
-_FRAME = lazy_regex(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
 
 
 class ErrorNames(NamedTuple):
@@ -127,10 +109,10 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     """
     found = dict.fromkeys(_slot_names(shape), HEADLINE)
     lines = _lines(text)
-    for name in _marked(lines, MAX_KEPT_NAMES):
+    for name in _with_dotted(lines, tokens.MARKED, MAX_KEPT_NAMES):
         found.setdefault(name, ELSEWHERE)
-    said = set(_names([fix[:400]], _NAME, ASKED))
-    for name in _names((shape.text, *lines), _NAME, ASKED):
+    said = set(tokens.names_in([fix[:400]], tokens.NAME, ASKED))
+    for name in tokens.names_in((shape.text, *lines), tokens.NAME, ASKED):
         if name in said and (name in found or name not in ORDINARY):
             found[name] = QUOTED
     found.pop(shape.exception.lower(), None)  # says what kind of error it is
@@ -145,13 +127,13 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
     slots = _slot_names(shape)
     for name in slots:
         found[name] = 1.0
-    marked = _marked(lines, ASKED)
-    for name in _names([shape.text], _NAME, ASKED):
+    marked = _with_dotted(lines, tokens.MARKED, ASKED)
+    for name in tokens.names_in([shape.text], tokens.NAME, ASKED):
         found.setdefault(name, 0.3 if name in ORDINARY else 0.8)
     beside = not found.keys() >= set(marked[:MAX_KEPT_NAMES])
     for name in marked:
         found.setdefault(name, 0.6)
-    for name in _names(lines, _NAME, ASKED):
+    for name in tokens.names_in(lines, tokens.NAME, ASKED):
         if name not in ORDINARY:
             found.setdefault(name, 0.4)
     found.pop(shape.exception.lower(), None)
@@ -161,7 +143,7 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
 @lru_cache(REMEMBERED)
 def told_names(kept: bytes) -> Told:
     """Return what :func:`kept_names` has packed."""
-    cases = _split(kept)
+    cases = {name & ~_CASE: name & _CASE for name in memoryview(kept).cast("I")}
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
     return Told(cases, quoted, headed)
@@ -235,23 +217,13 @@ def _weights(
     return {name: weight * CONSTANT if name in constant else weight for name, weight in asked.weights.items()}
 
 
-def indexed_names(kept: bytes) -> set[int]:
-    """Return the checksums of the names by which a lesson is looked up: in slots of its headline, or in its fix."""
-    return {name for name, case in _split(kept).items() if case >= HEADLINE}
-
-
 def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
     """Return whether a fix, after names were put into it, quotes one of these names."""
-    return any(_number(name) in lacking for name in _names([fix[:400]], _NAME, ASKED))
-
-
-def _split(kept: bytes) -> dict[int, int]:
-    return {name & ~_CASE: name & _CASE for name in memoryview(kept).cast("I")}
+    return any(_number(name) in lacking for name in tokens.names_in([fix[:400]], tokens.NAME, ASKED))
 
 
 def _slot_names(shape: ErrorShape) -> list[str]:
-    told = [_told(slot) for slot in shape.slots]
-    return list(dict.fromkeys([*_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]))
+    return list(dict.fromkeys(_with_dotted(list(map(_told, shape.slots)), tokens.NAME, MAX_KEPT_NAMES)))
 
 
 def _told(slot: Slot) -> str:
@@ -262,38 +234,18 @@ def _told(slot: Slot) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text that are no stack frames, the last first."""
-    return [line for line in reversed(text.splitlines()) if not _FRAME.match(line)][:MAX_LINES]
+    """Return the lines of a text that are no stack frames, the last first: most tools print the cause there."""
+    return [line for line in reversed(text.splitlines()) if not STACK_FRAME.match(line.lstrip())][:MAX_LINES]
 
 
 def anchor_of(shape: ErrorShape) -> str:
     """Return the longest part of a headline that nothing was masked in, by which its line is found again."""
-    return max(_PLACEHOLDER.split(shape.template.removeprefix(shape.exception)), key=len).strip(" :'\"")
+    return max(tokens.PLACEHOLDER.split(shape.template.removeprefix(shape.exception)), key=len).strip(" :'\"")
 
 
-def _marked(lines: Sequence[str], most: int) -> list[str]:
-    quoted = ["".join(found) for line in lines if _holds_quote(line) for found in _QUOTED.findall(line[:2_000])]
-    found = [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
-    return [*found, *_dotted(lines)]
-
-
-def _dotted(parts: Iterable[str]) -> list[str]:
-    return _names([part for part in parts if "." in part], _DOTTED, DOTTED)
-
-
-def _holds_quote(line: str) -> bool:
-    return "'" in line or '"' in line or "`" in line
-
-
-def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[str]:
-    """Return the names in some texts, in small letters, each once, in order."""
-    found: dict[str, None] = {}
-    for part in parts:
-        found.update(dict.fromkeys(map(str.lower, pattern.findall(part[:2_000]))))
-        if len(found) > most:
-            break
-    found.pop("", None)
-    return list(found)[:most]
+def _with_dotted(parts: Sequence[str], pattern: re.Pattern[str], most: int) -> list[str]:
+    dotted = tokens.names_in([part for part in parts if "." in part], tokens.DOTTED, MAX_DOTTED)
+    return [*tokens.names_in(parts, pattern, most), *dotted]
 
 
 def _number(name: str) -> int:
@@ -322,8 +274,7 @@ def key_of(slot: Slot) -> str:
     """Return a slot as a key, in small letters."""
     value = slot.value.strip().lower()
     if slot.kind == "path":
-        found = _FILE.match(value)
-        value = (found["path"] if found else value).replace("\\", "/").rstrip("/").rpartition("/")[2] or value
+        value = tokens.base_of(value) or value  # the root has no last part
     return value[:200]
 
 
@@ -383,7 +334,7 @@ def refill(fix: str, lesson: ErrorShape, asked: ErrorShape, question: str) -> st
     changes = {old: new for old, new in changes.items() if old != new}
     if not changes:
         return fix
-    either = "|".join(re.escape(old) for old in sorted(changes, key=len, reverse=True))
+    either = "|".join(re.escape(old) for old in sorted(changes, key=len, reverse=True))  # the longer of two first
     return re.sub(rf"(?<!\w)(?:{either})(?!\w)", lambda found: changes[found[0]], fix)
 
 
@@ -400,7 +351,7 @@ def _partners(lesson: ErrorShape, asked: ErrorShape) -> dict[int, int]:
     for kind in dict.fromkeys(slot.kind for slot in lesson.slots):
         left = [at for at, slot in enumerate(lesson.slots) if slot.kind == kind]
         right = [at for at, slot in enumerate(asked.slots) if slot.kind == kind and _is_named(asked, slot)]
-        if len(left) == len(right):
+        if len(left) == len(right):  # else none can be told to stand for another
             found.update(zip(left, right, strict=True))
     return found
 
@@ -411,7 +362,7 @@ def _is_named(asked: ErrorShape, slot: Slot) -> bool:
         not asked.prose
         or not slot.value.islower()
         or not slot.value.isalpha()
-        or bool(re.search(rf"['\"`‘“]{re.escape(slot.value)}['\"`’”]", asked.text))
+        or any(token.quoted and token.text == slot.value for token in tokens.cut(asked.text))
     )
 
 
@@ -420,20 +371,17 @@ def _forms(slot: Slot) -> Iterator[tuple[str, str]]:
     value = slot.value.strip()
     if slot.kind in ("name", "version", "id"):
         yield "whole", value
-        found = _TAGGED.match(value)
-        if found and slot.kind == "name":
-            yield "bare", found["name"]
+        if slot.kind == "name" and tokens.VERSION_BEHIND.search(value, 1):
+            yield "bare", tokens.VERSION_BEHIND.sub("", value)
     elif slot.kind == "number":
         if len(value) > 2:  # smaller ones stand in many fixes and mean something else
             yield "whole", value
     elif slot.kind == "path":
-        found = _FILE.match(value)
-        path = found["path"] if found else value
-        yield "whole", path
-        yield "base", basename(path.replace("\\", "/").rstrip("/"))
+        yield "whole", tokens.path_of(value)
+        yield "base", tokens.base_of(value)
     elif slot.kind in ("url", "address"):
         yield "whole", value
-        found = _HOST.match(value)
+        found = tokens.ENDPOINT.match(value)
         if found:
             yield "host", found["host"]
             yield "port", found["port"] or ""

@@ -17,8 +17,9 @@ from coherence.lessons.error_words import EXCEPTION_NAME
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
 from coherence.lessons.masks import Masked, mask
+from coherence.lessons.tokens import PLACEHOLDER, WORD
 
-FORM = 2
+FORM = 3
 """Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""
 
 MAX_TEMPLATE = 300
@@ -110,7 +111,7 @@ def _masked(headline: str) -> tuple[str, Masked, str]:
     """Return a headline's exception, the rest of it masked, and its template."""
     exception, message = reword(headline[:MAX_HEADLINE])
     masked = mask(message)
-    template = "<name>" if masked.template == "<path>" else masked.template
+    template = "<name>" if masked.template == "<path>" else masked.template  # a key may look like a file
     if exception and not template.startswith(exception) and exception not in template:
         template = f"{exception}: {template}" if template else exception
     return exception, masked, template
@@ -143,13 +144,11 @@ def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ..
     message = template.removeprefix(exception)
     if message.lstrip(": ").startswith("assert "):
         return True
-    words = set(_WORD.findall(_PLACEHOLDER.sub(" ", message).lower())) - _EMPTY_WORDS
+    words = {word for word in WORD.findall(PLACEHOLDER.sub(" ", message).lower()) if len(word) > 1} - _EMPTY_WORDS
     return len(words) + bool(exception) + any(kind in _TELLING_KINDS for kind, _ in slots) < 2
 
 
 _TELLING_KINDS = frozenset({"name", "path", "version", "url"})
-_WORD = lazy_regex(r"[^\W\d_]{2,}")
-_PLACEHOLDER = lazy_regex(r"<\w+>")
 _EMPTY_WORDS = word_set(
     "error errors failed failure fail command exit exited code status with test tests assertion exception unknown "
     "internal an a the occurred process returned non zero build run script went wrong something server by from in at "
@@ -177,7 +176,7 @@ def reword(message: str) -> tuple[str, str]:
         if found:
             message = found.expand(replacement) + message[found.end() :]
             break
-    if exception == "ImportError" and message.startswith("No module named"):
+    if exception == "ImportError" and message.startswith("No module named"):  # before Python 3.6
         exception = "ModuleNotFoundError"
     if not exception and message.startswith("assert "):
         exception = "AssertionError"
@@ -186,14 +185,14 @@ def reword(message: str) -> tuple[str, str]:
 
 def _exception_of(message: str) -> tuple[str, str]:
     exception = ""
-    for _ in range(3):
+    for _ in range(3):  # a class may stand before a class, and a code behind both
         coded = _CODED.match(message)
         named = None if coded else _NAMED.match(message)
         found = coded or named or _QUALIFIED.match(message)
         if found is None or (exception and not coded):
             break
         name = named[2] if named and named[2] else re.split(r"[.:\\/]", found[1])[-1]
-        exception = name if name.lower() != "error" else ""
+        exception = name if name.lower() != "error" else ""  # "Error" names no class, and comes and goes
         message = message[found.end() :].strip()
     return exception, message
 
@@ -221,25 +220,24 @@ _ASIDE = lazy_regex(
 )
 _SHELL = r"(?:-?(?:/\S{0,80}/)?(?:ba|z|da|a|k|c|tc|fi)?sh(?:\.exe)?|\S{1,200}\.(?:ba|z)?sh):\s?(?:line )?(?:\d+:\s?)?"
 _REWORDINGS = (
-    (lazy_regex(rf"^{_SHELL}command not found: (\S+)$"), r"command not found: '\1'"),
     (
         lazy_regex(
-            rf"^(?:{_SHELL})?(?:[\w./-]{{1,80}}(?:\[\d+\])?: )?['\"]?([^\s:'\"]+)['\"]?: command not found\.*$",
-            re.I,
+            rf"(?:{_SHELL}command not found: (\S+)"
+            rf"|(?:{_SHELL})?(?:[\w./-]{{1,80}}(?:\[\d+\])?: )?['\"]?([^\s:'\"]+)['\"]?: command not found\.*"
+            rf"|{_SHELL}([^\s:]+): not found|(?:{_SHELL})?Unknown command:? ['\"]?([^\s'\"]+)['\"]?)$",
+            re.IGNORECASE,
         ),
-        r"command not found: '\1'",
+        r"command not found: '\1\2\3\4'",
     ),
-    (lazy_regex(rf"^{_SHELL}([^\s:]+): not found$"), r"command not found: '\1'"),
-    (lazy_regex(rf"^(?:{_SHELL})?Unknown command:? ['\"]?([^\s'\"]+)['\"]?$"), r"command not found: '\1'"),
     (
         lazy_regex(
-            rf"^(?:{_SHELL}\s?)?(?:\d+ )?(segmentation fault|killed|aborted|bus error|illegal instruction)"
+            rf"(?:{_SHELL}\s?)?(?:\d+ )?(segmentation fault|killed|aborted|bus error|illegal instruction)"
             r"(?:\s+\(core dumped\))?(?:\s+[^\s:]\S*)?$",
-            re.I,
+            re.IGNORECASE,
         ),
         r"\1",
     ),
-    (lazy_regex(rf"^{_SHELL}"), ""),
+    (lazy_regex(_SHELL), ""),
 )
 
 
@@ -251,7 +249,7 @@ def stems_of(template: str) -> set[str]:
     >>> sorted(stems_of("UnknownTopicException: <name> expired")), sorted(stems_of("UNKNOWN_TOPIC, expires"))
     (['excepti', 'expir', 'topic', 'unknown'], ['expir', 'topic', 'unknown'])
     """
-    return {_stem(word) for word in _PART.findall(_PLACEHOLDER.sub(" ", template)) if len(word) > 1} - {""}
+    return {_stem(word) for word in _PART.findall(PLACEHOLDER.sub(" ", template)) if len(word) > 1} - {""}
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> float:
@@ -271,7 +269,7 @@ def _stem(word: str) -> str:
     low = word.lower()
     if low in _EMPTY:
         return ""
-    for ending in ("ing", "ed", "es", "s", "ly", "e"):
+    for ending in ("ing", "ed", "es", "s", "ly", "e"):  # "es" before "s": one is taken
         if low.endswith(ending) and len(low) - len(ending) > 2:
             return low[: -len(ending)][:MAX_STEM]
     return low[:MAX_STEM]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import word_set
+from coherence.core.words import letter_runs, word_set
 
 TRIVIAL = word_set(
     "cd pushd popd echo printf true false : export unset set source . sleep wait clear pwd whoami date test [ [[ "
@@ -95,7 +95,6 @@ _BY_PAIR = {
 }
 """Programs with a sub-command of which the words do not say whether it changes something."""
 
-_WORD = lazy_regex(r"[a-z]+")
 _SQL = lazy_regex(r"(?i)\b(?:create|alter|insert|grant|revoke|drop|update|delete)\b")
 _WRITES = lazy_regex(
     r"""open\([^)\n]{0,200},\s*(?:mode\s*=\s*)?['"][wax]|\.write_(?:text|bytes)\(|\bshutil\."""
@@ -123,7 +122,8 @@ def changes_by_words(name: str, nouns: list[str], rest: list[str]) -> bool:
         return any(map(_SQL.search, rest[:40]))
     if any(noun in LOOKS for noun in nouns[:2]) or not {"--list", "--get", "-l"}.isdisjoint(rest[:3]):
         return False
-    words = {word for part in (name, *nouns[: 1 if name == "git" else 3]) for word in _WORD.findall(part.lower()[:80])}
+    # Behind git's sub-command stand branches and files, which may be called anything.
+    words = {word for part in (name, *nouns[: 1 if name == "git" else 3]) for word in letter_runs(part[:80])}
     return not words.isdisjoint(CHANGES) and (name not in INTERPRETERS or words.isdisjoint(TRIES))
 
 

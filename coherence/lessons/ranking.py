@@ -56,7 +56,6 @@ MAX_AHEAD = 3.0
 RIVAL = 0.5
 """Share of a lesson's chance to be of the right kind from which another one is a rival for the names."""
 
-
 NAMES_IT = 0.6
 """Weight of shared names from which a lesson was recorded for what the question names."""
 
@@ -278,7 +277,7 @@ def words(one: str, others: Sequence[str]) -> list[float]:
 
 @cache
 def _rapidfuzz() -> tuple[Any, Any]:
-    from rapidfuzz import fuzz, process
+    from rapidfuzz import fuzz, process  # only who asks pays for loading it
 
     return fuzz, process
 
@@ -291,4 +290,4 @@ def weighed(weights: Sequence[float], features: Features) -> float:
 def logistic(weights: Sequence[float], features: Features) -> float:
     """Return the chance that weighted features speak for; the first weight is the bias."""
     total = weights[0] + weighed(weights[1:], features)
-    return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))
+    return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))  # exp of more than 709 overflows

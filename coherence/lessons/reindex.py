@@ -63,7 +63,7 @@ def _renew(transaction: Transaction, lesson: Known, new: New) -> None:
         return  # another process has renewed or removed it meanwhile
     same = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
     if same:
-        kept, gone = sorted((id, int(same[0][0])))
+        kept, gone = sorted((id, int(same[0][0])))  # the older id stays: someone may have noted it
         _merge(transaction, kept, gone)
         id = kept
     texts = transaction.execute("SELECT json_extract(shape, '$.text') FROM lessons WHERE id = ?", (id,))

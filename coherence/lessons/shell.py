@@ -14,6 +14,7 @@ from posixpath import basename
 from typing import NamedTuple, TypeAlias
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.validation import clean
 from coherence.lessons.programs import (
     INTERPRETERS,
     LOOKS,
@@ -27,6 +28,7 @@ from coherence.lessons.programs import (
     changes_by_words,
     writes_files,
 )
+from coherence.lessons.tokens import VERSION_BEHIND
 from coherence.lessons.troubles import Made
 
 MAX_LINE = 2_000
@@ -104,7 +106,7 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
             into = "" if word[-1] in "0123456789-" else word
         elif kind == "word":
             if into:
-                if into[0] != "<" and not word.startswith("/dev/"):
+                if into[0] != "<" and not word.startswith("/dev/"):  # what is read or thrown away changes nothing
                     command.written.append(_unquoted(word))
                     command.tokens.append(f"{into} {word}")
                 into = ""
@@ -186,14 +188,14 @@ def _read_line(line: str, depth: int) -> Made:
         return Made(doing=digest(""), where=where, prior=steps, steps=steps, kind="shell")
     group, found, joint = groups[main], read[main], joints[main]
     at = next(at for at, each in enumerate(found) if each.intent)
-    inner = _inner(group[at].words) if depth == 0 and found[at].name in _SHELLS else ""
+    inner = _inner(group[at].words) if depth == 0 and found[at].name in _SHELLS else ""  # one level will do
     if inner:
         return _read_line(inner, 1)
     seen = _unviewed(group, found)
     return Made(
         intent=f"shell: {found[at].intent}",
         doing=digest(_doing(found[at].name, seen)),
-        text=f"ran `{_short(_shown(seen))}`",
+        text=f"ran `{cut_to(_shown(seen))}`",
         where=where,
         steps=_joined(parts),
         prior=_joined(part for other, part in enumerate(parts) if other != main),
@@ -222,7 +224,6 @@ _PACKAGERS = frozenset(("npm", "yarn", "pnpm", "bun"))
 _SHORT = {"i": "install", "t": "test", "add": "install"}
 _WORDLIKE = lazy_regex(r"[a-z][a-z0-9:_-]*")
 _VALUE = lazy_regex(r"[0-9][0-9:./a-z]*")
-_VERSION = lazy_regex(r"(?:===?|[<>~!]=|[<>\[]|@(?=[\dv^~<>=*]|latest|next)|:(?=[\d:]|latest)).*", re.DOTALL)
 _SOURCE = lazy_regex(r".+\.(?:py|js|mjs|cjs|ts|tsx|jsx|rb|pl|php|sh|go|rs|java|kt|lua|r|R)")
 
 
@@ -250,7 +251,7 @@ def _unwrapped(words: list[str]) -> int:
         while at < end and (words[at].startswith("-") or skipped > 0):
             if not words[at].startswith("-"):
                 skipped -= 1
-            elif words[at] in ("-u", "-n", "-g", "-w", "-p", "--package", "--with"):
+            elif words[at] in ("-u", "-n", "-g", "-w", "-p", "--package", "--with"):  # they take a word
                 at += 1
             at += 1
     return at
@@ -292,7 +293,7 @@ def _nouns(name: str, rest: list[str], documents: list[str]) -> tuple[list[str],
             flag = "" if "=" in word else word
         elif name in INTERPRETERS and flag in ("-c", "-e", "-r", "-p") and not nouns:
             code, flag = word, ""
-        elif flag and (flag in valued or _VALUE.fullmatch(word)):
+        elif flag and (flag in valued or _VALUE.fullmatch(word)):  # a number or size behind any flag is its value
             flag = ""
         elif word != "-":
             nouns.append(word)
@@ -306,7 +307,7 @@ def _object(name: str, word: str) -> str:
         return word.partition("?")[0]
     if name not in READERS and _SOURCE.fullmatch(word.partition("::")[0]):
         return basename(word.partition("::")[0])
-    return _VERSION.sub("", word) or word
+    return VERSION_BEHIND.sub("", word) or word
 
 
 def _intent(name: str, nouns: list[str], code: str) -> str:
@@ -344,7 +345,7 @@ _TEST_DISPLAY = lazy_regex(
     r"-[vqsxl]+|-r[a-zA-Z]|--(?:tb=\w*|no-header|lf|ff|durations=?\d*|maxfail=?\d*|nocapture|reporter=\w*)"
 )
 _SELECTS = frozenset(("-k", "-m", "-t", "-n", "-run", "--filter", "--tests", "-Dtest"))
-CONTROL = lazy_regex(r"[\x00-\x1f\x7f]+")
+_CONTROL = lazy_regex(r"[\x00-\x1f\x7f]+")
 
 
 def _unviewed(group: Group, read: list[_Read]) -> Group:
@@ -367,7 +368,7 @@ def _part(group: Group, read: list[_Read]) -> str:
     command = group[0]
     if len(group) == 1 and command.written and command.documents:
         return wrote(command.written[0], command.documents[0])
-    return f"ran `{_short(_shown(_unviewed(group, read)))}`"
+    return f"ran `{cut_to(_shown(_unviewed(group, read)))}`"
 
 
 def wrote(path: str, text: str) -> str:
@@ -379,9 +380,9 @@ def wrote(path: str, text: str) -> str:
     ('wrote repo/.env: `DEBUG=1`', 'wrote app.py (6 lines)')
     """
     text = text.strip()
-    path = _short("/".join(path.split("/")[-2:]) if path.startswith("/") else path)[:100] or "a file"
+    path = cut_to("/".join(path.split("/")[-2:]) if path.startswith("/") else path)[:100] or "a file"
     if len(text) <= 120 and text.count("\n") < 3:
-        return f"wrote {path}: `{_short(text)}`"
+        return f"wrote {path}: `{cut_to(text)}`"
     return f"wrote {path} ({_lines(text)} lines)"
 
 
@@ -394,7 +395,7 @@ def _joined(parts: Iterable[str]) -> tuple[str, ...]:
     joined: list[str] = []
     for part in filter(None, parts):
         if joined and part.startswith("ran `") and joined[-1].startswith("ran `"):
-            joined[-1] = f"ran `{_short(f'{joined[-1][5:-1]} && {part[5:-1]}')}`"
+            joined[-1] = f"ran `{cut_to(f'{joined[-1][5:-1]} && {part[5:-1]}')}`"
         else:
             joined.append(part)
     return tuple(joined[:4])
@@ -418,9 +419,10 @@ def _doing(name: str, group: Group) -> str:
     return " ".join(kept)
 
 
-def _short(text: str) -> str:
-    text = " ".join(CONTROL.sub(" ", text).split())
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+def cut_to(text: str, most: int = MAX_TEXT) -> str:
+    """Return the beginning of a text as one line of limited length."""
+    text = clean(" ".join(_CONTROL.sub(" ", text[: 4 * most]).split()))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def digest(text: str, size: int = 8) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from coherence.lessons import normal
-from coherence.lessons.names import digest, indexed_names, keys_of, number
+from coherence.lessons.names import digest, keys_of, number, told_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Known, Lesson, Origin
 from coherence.store.store import Store
@@ -221,7 +221,7 @@ def _derived(new: New) -> tuple[bytes, int, int, str, int, bytes]:
 
 def _add_slots(transaction: Transaction, id: int, new: New) -> None:
     signature = number(new.shape.signature)
-    for value in sorted({digest([key]) for key in keys_of(new.shape)} | indexed_names(new.names)):
+    for value in sorted({digest([key]) for key in keys_of(new.shape)} | told_names(new.names).headed):
         transaction.execute(
             "INSERT INTO lesson_slots (signature, value, lesson_id) VALUES (?, ?, ?)", (signature, value, id)
         )
@@ -294,7 +294,7 @@ def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, o
         "ON CONFLICT (origin) DO NOTHING",
         (id, int(helped), float(ts), origin),
     )
-    if not _changes(transaction):
+    if not _changes(transaction):  # this origin was counted before
         return True
     transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MAX_OUTCOMES})
     transaction.execute(

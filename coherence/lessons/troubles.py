@@ -15,6 +15,7 @@ import msgspec
 from coherence.core.events import ToolCall, ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
+from coherence.core.words import phrases
 from coherence.detect.fingerprints import trace_result
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class Troubles(msgspec.Struct):
         if not self.open:
             return ()
         mine = [trouble for trouble in self.open if is_retry(trouble, made)]
-        if mine and made.kind == "shell" and shows_failure(event.result):
+        if mine and made.kind == "shell" and shows_failure(event.result):  # exit status 0, yet it failed
             return ()
         self.open = [trouble for trouble in self.open if trouble not in mine]
         for trouble in self.open:
@@ -222,7 +223,7 @@ class Troubles(msgspec.Struct):
                 step.seq = 0
 
     def _close(self, id: str | None) -> WaitingCall | None:
-        for at in range(len(self.calls) - 1, -1, -1):
+        for at in range(len(self.calls) - 1, -1, -1):  # the newest first: some hosts use an id again
             if id is None or self.calls[at].id == id:
                 return self.calls.pop(at)
         return None
@@ -231,9 +232,10 @@ class Troubles(msgspec.Struct):
         from coherence.lessons.normal import normalise
 
         text = _kept(result)
+        # Waiting ends a rate limit: there is nothing to learn.
         if not made.intent or not says_something(text) or trace_result(text, error=True).rate_limited:
             return
-        if made.quiet and not shows_failure(text):
+        if made.quiet and not shows_failure(text):  # grep fails when it finds nothing
             return
         shape = normalise(text)
         slots = [clean(slot.value[:200]) for slot in shape.slots if slot.kind in ("name", "path", "url")][:8]
@@ -254,6 +256,7 @@ class Troubles(msgspec.Struct):
 
 def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str], results: int) -> Trouble:
     about = made.intent.partition(": ")[2].split(" ")
+    # A sub-command belongs to the name, a file does not.
     named = " ".join(about[:2]) if made.kind == "shell" and "." not in about[-1] else about[0]
     return Trouble(
         tool=made.tool,
@@ -288,23 +291,9 @@ def _kept(text: str) -> str:
 
 # Signs in the output of a tool.
 
-_SIGNS = (
-    "Traceback (most",
-    "rror:",
-    "rror[",
-    "rror TS",
-    "xception",
-    " failed",
-    "FAILED",
-    "FAILURE",
-    "failing",
-    "not found",
-    "ERR!",
-    "fatal:",
-    "panic: ",
-    "make: ***",
-    "No such file",
-    "denied",
+_SIGNS = phrases(
+    "Traceback (most; rror:; rror[; rror TS; xception;  failed; FAILED; FAILURE; failing; not found; ERR!; fatal:; "
+    "panic: ; make: ***; No such file; denied"
 )
 _FAILURE = lazy_regex(
     r"^Traceback \(most recent call last\)|^(?:[\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)(?:$|: )"

@@ -15,7 +15,6 @@ from coherence.lessons.names import (
     Told,
     asked_names,
     digest,
-    indexed_names,
     kept_names,
     keys_of,
     number,
@@ -166,10 +165,10 @@ def test_shared_what_belongs_to_the_wording_weighs_little_beside_the_name_in_oth
     assert own > other_words
 
 
-def test_indexed_names_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
+def test_told_names_headed_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
     text = "writing to region_7\nTraceback (most recent call last):\nValueError: the disk is full"
-    assert len(indexed_names(kept(missing("yaml")))) == 1
-    assert len(indexed_names(kept(text, "clean region_7"))) == len(indexed_names(kept(text))) + 1
+    assert len(told_names(kept(missing("yaml"))).headed) == 1
+    assert len(told_names(kept(text, "clean region_7")).headed) == len(told_names(kept(text)).headed) + 1
 
 
 def test_shared_names_no_lessons_share_nothing() -> None:
