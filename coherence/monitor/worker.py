@@ -296,8 +296,10 @@ class Worker:
                 ticked = events.Ticked(
                     "check", asked.tool_name, asked.arguments, around.tree, around.received, opinion=opinion
                 )
+                self.pipeline.limit(until)
                 return self._apply(time.time(), ticked)
             finally:
+                self.pipeline.limit(None)
                 self._lock.release()
 
     def _late(self, reason: str) -> TickResult | None:
@@ -388,12 +390,12 @@ class Worker:
                 return False
             if self._ahead:
                 self._fold_next()
+            elif self._inbox and ((late is not None and now > late) or self._is_behind()):
+                self._take_many()
+            elif self._due is not None:
+                self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
             elif not self._inbox:
                 self._report_losses()
-                if self._due is not None:
-                    self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
-            elif (late is not None and now > late) or self._is_behind():
-                self._take_many()
             elif (taken := self._inbox.pop()) is not None:
                 ts, event = taken[0], self._prepared(taken[1])
                 self._apply(ts, event)
@@ -476,9 +478,9 @@ class Worker:
         recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
         tree, received = around.tree, around.received
         self._due = None
-        self.pipeline.until = until
+        self.pipeline.limit(until)
         self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
-        self.pipeline.until = None
+        self.pipeline.limit(None)
 
     def _fold(self, seq: int, ts: float, event: Event) -> TickResult | None:
         try:

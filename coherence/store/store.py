@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from coherence.core.reentrancy import Entered
 from coherence.store.connections import (
     FORK_WAIT_S,
     Readers,
@@ -108,7 +107,7 @@ class Store:
         deadline = time.monotonic() + wait
         if self._owner == threading.get_ident():
             raise RuntimeError("this thread is in a transaction already; use that one")
-        with Entered(), self._alone(wait):
+        with self._alone(wait):
             pid = os.getpid()
             connection = self._write_connection()
             with explained(self.path):
