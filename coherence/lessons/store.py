@@ -170,7 +170,7 @@ class LessonStore:
             The file cannot be written; nothing was kept.
         """
         new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
-        if is_inside():
+        if is_inside() and self.store.in_transaction:
             do_later(lambda: self.add([new]))
             return 0
         return self.add([new])[0]
@@ -251,7 +251,7 @@ class LessonStore:
         check_flag("helped", helped)
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
-        if is_inside():
+        if is_inside() and self.store.in_transaction:
             do_later(lambda: self.outcome(lesson_id, helped=helped, origin=origin))
             return
         with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:

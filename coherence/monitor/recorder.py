@@ -210,7 +210,8 @@ class Recorder:
         self._began_as: str | None = None
         self._telling = Telling(session, saved)
         self._pending: deque[Record] = deque()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
+        """Bytes of records that are not in the store yet."""
         self._since = 0.0
         self._snapshots: list[tuple[int, bytes]] = []
         self._runs: list[RunRow] = []
@@ -239,13 +240,13 @@ class Recorder:
             if not self._pending:
                 self._since = time.monotonic()
             self._pending.append(record.moved(self.moved, self._fork) if self.moved else record)
-            self._pending_bytes += size_of(record.event)
-            while len(self._pending) > MAX_STUCK or (self._pending_bytes > MAX_STUCK_BYTES and len(self._pending) > 1):
+            self.pending_bytes += size_of(record.event)
+            while len(self._pending) > MAX_STUCK or (self.pending_bytes > MAX_STUCK_BYTES and len(self._pending) > 1):
                 self._drop_first()
                 self.lost += 1
 
     def _drop_first(self) -> None:
-        self._pending_bytes -= size_of(self._pending.popleft().event)
+        self.pending_bytes -= size_of(self._pending.popleft().event)
 
     def add_snapshot(self, seq: int, data: bytes) -> None:
         """Take the state after a record that was just added."""
@@ -384,7 +385,7 @@ class Recorder:
         """Drop what waits: after a fork the parent writes it."""
         self._queue, self.writing = Lock(), RLock()
         self._pending.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         self._snapshots.clear()
         self._runs.clear()
         self.book.after_fork()

@@ -388,6 +388,8 @@ class Worker:
                 return False
             if not hurries and self._others:
                 return False
+            if self._holds_much and not self._store_down:
+                self._save(raising=False)
             if self._ahead:
                 self._fold_next()
             elif self._inbox and ((late is not None and now > late) or self._is_behind()):
@@ -402,6 +404,11 @@ class Worker:
                 if self._is_measured_after(event):
                     self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
         return True
+
+    @property
+    def _holds_much(self) -> bool:
+        """``True`` if so much waits to be written that it is written before more is taken."""
+        return self.recorder is not None and self.recorder.pending_bytes > KEPT_BYTES
 
     def _is_behind(self) -> bool:
         inbox = self._inbox

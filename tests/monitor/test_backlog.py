@@ -159,6 +159,7 @@ def test_post_with_full_durability_waits_for_a_locked_store_once(
         other.execute("ROLLBACK")
         other.close()
         m.message("user", "after")
+        m.flush()
     assert sum("events wait in memory" in record.message for record in caplog.records) == 1
     told = [event.content for event in events_of(path) if type(event) is Message]
     assert told == ["before", *(f"while it is locked {number}" for number in range(20)), "after"]

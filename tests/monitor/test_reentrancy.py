@@ -179,7 +179,8 @@ def test_post_of_a_signal_handler_is_stored(tmp_path: Path) -> None:
         signal.signal(signal.SIGALRM, old)
     m.close()
     told = [text for text in said(tmp_path / "s.db") if text.startswith("signal")]
-    assert told == [f"signal {number + 1}" for number in range(count)]
+    # one handler may interrupt another before it has said anything
+    assert sorted(told) == sorted(f"signal {number + 1}" for number in range(count))
     assert count > 3
 
 
