@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
+from coherence.core.reentrancy import Entered
 from coherence.guard.account import Account
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.patch_events import Decision
@@ -104,7 +105,7 @@ class View:
             raise StoreError(self._store.path, f"another thread was writing for {wait_s:g} s")
         try:
             if self.waits:
-                with self._store.transaction(timeout_s=wait_s) as transaction:
+                with Entered(), self._store.transaction(timeout_s=wait_s) as transaction:
                     seq, count = self.insert(transaction)
                 self.inserted(seq, count)
         finally:
@@ -132,7 +133,7 @@ class View:
         StoreError
             Nothing was written; all goes on waiting, but for the decision.
         """
-        with self.writing, ExitStack() as held:
+        with Entered(), self.writing, ExitStack() as held:
             with self._store.transaction() as transaction:
                 held.enter_context(self.lock)  # until after the commit, but calls go on while others lock the store
                 seq, count = self.insert(transaction)
@@ -298,7 +299,7 @@ def write_together(store: Store, views: Iterable[View]) -> None:
     with ExitStack() as stack:
         for view in views:
             stack.enter_context(view.writing)
-        with store.transaction() as transaction:
+        with Entered(), store.transaction() as transaction:
             found = [view.insert(transaction) for view in views]
         for view, (seq, count) in zip(views, found, strict=True):
             view.inserted(seq, count)

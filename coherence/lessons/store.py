@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from coherence.core.protocols import Embedder
-from coherence.core.reentrancy import do_later, is_inside
+from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
@@ -56,6 +56,8 @@ class LessonStore:
         An index on a server, for a fleet. Default: an index in this process and in a file beside the store.
     timeout_s : float
         Seconds that embedding one text may take.
+    wait_s : float
+        Longest wait for threads and processes that write, in seconds.
     rebuild : bool
         Call :meth:`rebuild` if there is anything to rebuild; vectors of another model are then no error.
 
@@ -90,12 +92,14 @@ class LessonStore:
         cap: int = CAP,
         index: QdrantIndex | None = None,
         timeout_s: float = 2.0,
+        wait_s: float = 2.0,
         rebuild: bool = False,
     ) -> None:
         if not isinstance(store, str | Path | Store):
             raise TypeError(f"store must be a path or a Store, not {shown(store)}")
         self.cap = check_count("cap", cap, least=1)
         timeout_s = check_number("timeout_s", timeout_s, least=0.0)
+        self._wait_s = check_number("wait_s", wait_s, least=0.0)
         check_flag("rebuild", rebuild)
         cache = own_cache(embedder)
         if index is not None and cache is not None and index.dimensions != cache.embedder.dimensions:
@@ -166,7 +170,7 @@ class LessonStore:
             The file cannot be written; nothing was kept.
         """
         new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
-        if is_inside():
+        if is_inside() and self.store.in_transaction:
             do_later(lambda: self.add([new]))
             return 0
         return self.add([new])[0]
@@ -180,7 +184,7 @@ class LessonStore:
         searching = self._usable()
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
         ids = []
-        with self.store.transaction() as transaction:
+        with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:
             for new, vector in made:
                 id = (table.merge if merge else table.add)(transaction, new, self.cap)
                 ids.append(id)
@@ -247,10 +251,10 @@ class LessonStore:
         check_flag("helped", helped)
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
-        if is_inside():
+        if is_inside() and self.store.in_transaction:
             do_later(lambda: self.outcome(lesson_id, helped=helped, origin=origin))
             return
-        with self.store.transaction() as transaction:
+        with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:
             if not table.add_outcome(transaction, lesson_id, helped=helped, ts=time.time(), origin=origin):
                 raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")
 
@@ -273,7 +277,7 @@ class LessonStore:
         """Remove lessons; return how many existed. They are not learned again from the same events."""
         self._usable()
         ids = [check_count("lesson_ids", id) for id in lesson_ids]
-        with self.store.transaction() as transaction:
+        with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:
             return sum(table.remove(transaction, id) for id in ids)
 
     def prune(self, *, keep: int | None = None, retired: bool = False) -> int:
@@ -286,7 +290,7 @@ class LessonStore:
         """
         self._usable()
         most = None if keep is None else check_count("keep", keep)
-        with self.store.transaction() as transaction:
+        with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:
             return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
 
     def rebuild(self) -> int:

@@ -7,7 +7,6 @@ which has no name and ends with the process; without a store, the oldest texts a
 from __future__ import annotations
 
 import pickle
-import sys
 import tempfile
 from collections import deque
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 
 from coherence.core.events import TEXT_FIELDS, Event, ToolCall, text_of
 
-MAX_WAITING = 16_000_000
+MAX_WAITING = 8_000_000
 """Bytes of events that wait in memory."""
 
 MAX_DROPPED = 50_000
@@ -26,6 +25,9 @@ MAX_DROPPED = 50_000
 
 OVERHEAD = 400
 """Bytes of an event beside its text."""
+
+WIDE = 3
+"""Bytes of a character of a text that is not only ASCII."""
 
 LONG = 2_000
 """Bytes of a text that is worth dropping."""
@@ -126,8 +128,17 @@ class Inbox:
             self._texts = self._events = 0
         return found
 
+    def close(self) -> None:
+        """Let go of the file, and of what is in it."""
+        self._read = self._written = 0
+        self._lengths.clear()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
     def clear(self) -> None:
         """Forget everything, in the child of a fork: it is the parent's."""
+        self.close()
         self.__init__(self._folder, self._most)  # type: ignore[misc]
 
     def __len__(self) -> int:
@@ -195,15 +206,15 @@ class Inbox:
             except (OSError, ValueError, EOFError, pickle.UnpicklingError):
                 self._events += 1
         if not self._lengths:
-            self._file.truncate(0)
-            self._read = self._written = 0
+            self.close()
 
 
 def size_of(event: Event) -> int:
     """Return the bytes that an event takes, roughly."""
     if type(event) is ToolCall:
         return OVERHEAD + len(bytes(event.arguments))
-    return OVERHEAD + sys.getsizeof(text_of(event))
+    text = text_of(event)
+    return OVERHEAD + (len(text) if text.isascii() else WIDE * len(text))
 
 
 def without_text(event: Event, size: int) -> Event:

@@ -45,7 +45,8 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.store.store import Store
 
 Durability: TypeAlias = Literal["batched", "full"]
-"""``batched``: a power cut loses at most the last second or 100 events, a killed process nothing that was flushed.
+"""``batched``: a power cut loses about the last second, or what has not been read yet if more is recorded than can be
+read; a killed process loses nothing that was flushed.
 ``full``: each method returns after its event is safe on the disk."""
 
 
@@ -66,10 +67,10 @@ class Monitor(HostEvents, MonitorView):
     goal : str, optional
         Task of the agent; default: the first user message.
     store : path or Store, optional
-        File that keeps everything. Without it, the last 10,000 events are held in memory.
+        File that keeps everything. Without it, the last 10,000 events are held in memory, at most 8 MB of them.
     durability : {"batched", "full"}
-        ``batched``: a power cut loses at most the last second or 100 events. ``full``: each method returns after its
-        event is safe on the disk.
+        ``batched``: a power cut loses about the last second. ``full``: each method returns after its event is safe on
+        the disk; a burst of events is measured once, at its end.
     budget : Budget or mapping, optional
         Limits on tokens, money, time and calls.
     embedder : Embedder or EmbeddingCache, optional

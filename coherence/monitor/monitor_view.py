@@ -106,7 +106,7 @@ class MonitorView:
             return None if reading is None else risk_of(reading)
 
     def events(self, n: int | None = None) -> list[Record]:
-        """Return up to ``n`` of the last 10,000 events of this process, newest first."""
+        """Return up to ``n`` of the last 10,000 events of this process, newest first; at most 8 MB."""
         with self._worker.settled():
             found = list(self._worker.events)[::-1]
         return found if n is None else found[: max(n, 0)]

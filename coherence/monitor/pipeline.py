@@ -177,6 +177,10 @@ class AgentPipeline:
             timeout_s=config.timeout_s,
         )
 
+    def limit(self, until: float | None) -> None:
+        """Set the time (monotonic) by which the next tick is to be done; ``None``: ``config.timeout_s`` from then."""
+        self.until = self.semantics.until = until
+
     @property
     def changed(self) -> bool:
         """True if anything has happened since the newest tick that measured."""
@@ -408,7 +412,7 @@ class AgentPipeline:
         failures: list[Failure] = []
         # in a replay they are given: nobody has the foreign rules there
         if found is None and self.plugin_rules:
-            theirs, failures = self.plugin_rules.findings(state, reading, appraisal, made=made)
+            theirs, failures = self.plugin_rules.findings(state, reading, appraisal, made=made, until=self.until)
             raw += theirs
         findings = regulate(raw, self.regulator.data, state.facts.steps, self.config.rules)
         return [*findings, *(found or ())], failures

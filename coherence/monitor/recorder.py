@@ -16,6 +16,7 @@ import msgspec
 
 from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.monitor.codec import encode_record
+from coherence.monitor.inbox import size_of
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.store.rows import RunRow, SessionRow
@@ -168,8 +169,8 @@ BATCH = 50
 WAIT_S = 0.5
 """Seconds that an event waits at most to be written, if there are fewer."""
 
-MAX_STUCK = 10_000
-"""Events that wait while the store cannot be written; beyond them the oldest are lost and counted."""
+MAX_STUCK, MAX_STUCK_BYTES = 10_000, 16_000_000
+"""Events, and their bytes, that wait while the store cannot be written; beyond them the oldest are lost and counted."""
 
 
 class Recorder:
@@ -209,6 +210,8 @@ class Recorder:
         self._began_as: str | None = None
         self._telling = Telling(session, saved)
         self._pending: deque[Record] = deque()
+        self.pending_bytes = 0
+        """Bytes of records that are not in the store yet."""
         self._since = 0.0
         self._snapshots: list[tuple[int, bytes]] = []
         self._runs: list[RunRow] = []
@@ -237,9 +240,13 @@ class Recorder:
             if not self._pending:
                 self._since = time.monotonic()
             self._pending.append(record.moved(self.moved, self._fork) if self.moved else record)
-            if len(self._pending) > MAX_STUCK:
-                self._pending.popleft()
+            self.pending_bytes += size_of(record.event)
+            while len(self._pending) > MAX_STUCK or (self.pending_bytes > MAX_STUCK_BYTES and len(self._pending) > 1):
+                self._drop_first()
                 self.lost += 1
+
+    def _drop_first(self) -> None:
+        self.pending_bytes -= size_of(self._pending.popleft().event)
 
     def add_snapshot(self, seq: int, data: bytes) -> None:
         """Take the state after a record that was just added."""
@@ -305,7 +312,7 @@ class Recorder:
         # New vectors alone are no reason: they can be made again, and go with the next events.
         if not records and not baselines and not snapshots and not runs:
             return
-        with self.store.transaction() as transaction:
+        with self.store.transaction(timeout_s=wait_s) as transaction:
             # Asked inside the transaction: until the commit no other process can give a number.
             last = transaction.last_seq(self.session.id)
             expected = records[0].seq - 1 if records else last
@@ -334,7 +341,7 @@ class Recorder:
         with self._queue:
             given_up = len(records)  # some of them, while they were being written: they are not lost
             while self._pending and self._pending[0].seq <= newest:
-                self._pending.popleft()
+                self._drop_first()
                 given_up -= 1
             self.lost -= given_up
             del self._snapshots[: len(snapshots)]
@@ -378,6 +385,7 @@ class Recorder:
         """Drop what waits: after a fork the parent writes it."""
         self._queue, self.writing = Lock(), RLock()
         self._pending.clear()
+        self.pending_bytes = 0
         self._snapshots.clear()
         self._runs.clear()
         self.book.after_fork()

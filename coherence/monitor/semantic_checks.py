@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,8 @@ class SemanticChecks(EventDetector[Corrections]):
         self.eager = False
         """``True`` if texts are embedded when they are needed here; else the sensor has done so at this tick."""
         self.session = session
+        self.until: float | None = None
+        """Time (monotonic) by which the tick under way is to be done."""
         self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], ScopeDrift] | None = None
 
     def restore(self, data: Corrections) -> None:
@@ -124,7 +127,11 @@ class SemanticChecks(EventDetector[Corrections]):
         return self._embedded([text]).get(text)
 
     def _embedded(self, texts: Sequence[str]) -> dict[str, Any]:
-        return {} if self.cache is None else dict(embed_now(self.cache, texts, self.state.config.timeout_s))
+        if self.cache is None:
+            return {}
+        most = self.state.config.timeout_s
+        left = most if self.until is None else max(self.until - time.monotonic(), 0.0)
+        return dict(embed_now(self.cache, texts, min(most, left)))
 
     def settle(self) -> None:
         """File corrections anew whose vectors are known by now."""

@@ -296,8 +296,10 @@ class Worker:
                 ticked = events.Ticked(
                     "check", asked.tool_name, asked.arguments, around.tree, around.received, opinion=opinion
                 )
+                self.pipeline.limit(until)
                 return self._apply(time.time(), ticked)
             finally:
+                self.pipeline.limit(None)
                 self._lock.release()
 
     def _late(self, reason: str) -> TickResult | None:
@@ -386,20 +388,27 @@ class Worker:
                 return False
             if not hurries and self._others:
                 return False
+            if self._holds_much and not self._store_down:
+                self._save(raising=False)
             if self._ahead:
                 self._fold_next()
+            elif self._inbox and ((late is not None and now > late) or self._is_behind()):
+                self._take_many()
+            elif self._due is not None:
+                self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
             elif not self._inbox:
                 self._report_losses()
-                if self._due is not None:
-                    self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
-            elif (late is not None and now > late) or self._is_behind():
-                self._take_many()
             elif (taken := self._inbox.pop()) is not None:
                 ts, event = taken[0], self._prepared(taken[1])
                 self._apply(ts, event)
                 if self._is_measured_after(event):
                     self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
         return True
+
+    @property
+    def _holds_much(self) -> bool:
+        """``True`` if so much waits to be written that it is written before more is taken."""
+        return self.recorder is not None and self.recorder.pending_bytes > KEPT_BYTES
 
     def _is_behind(self) -> bool:
         inbox = self._inbox
@@ -476,9 +485,9 @@ class Worker:
         recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
         tree, received = around.tree, around.received
         self._due = None
-        self.pipeline.until = until
+        self.pipeline.limit(until)
         self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
-        self.pipeline.until = None
+        self.pipeline.limit(None)
 
     def _fold(self, seq: int, ts: float, event: Event) -> TickResult | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -104,11 +105,18 @@ class PluginRules:
         return bool(self._rules or self.detectors)
 
     def findings(
-        self, state: AgentState, reading: Reading | None, appraisal: Appraisal, *, made: bool = True
+        self,
+        state: AgentState,
+        reading: Reading | None,
+        appraisal: Appraisal,
+        *,
+        made: bool = True,
+        until: float | None = None,
     ) -> tuple[list[Finding], list[Failure]]:
         """Return what they find, and which of them failed or took too long.
 
-        ``made``: something has happened; a question about a call is put to rules alone.
+        ``made``: something has happened; a question about a call is put to rules alone. ``until``: monotonic time by
+        which to be done, if that is before the time for all of them is over.
         """
         shown = (state, reading, appraisal)
         calls = [
@@ -122,7 +130,8 @@ class PluginRules:
                 )
                 for each in self.detectors
             ]
-        run_calls(calls, self._timeout_s)
+        left = self._timeout_s if until is None else max(until - time.monotonic(), 0.0)
+        run_calls(calls, min(self._timeout_s, left))
         findings = [found for call in calls if call.failure is None for found in call.value]
         return findings, [call.failure for call in calls if call.failure is not None]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from coherence.core.reentrancy import Entered
 from coherence.store.connections import (
     FORK_WAIT_S,
     Readers,
@@ -106,9 +105,9 @@ class Store:
         """
         wait = self.timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + wait
-        if self._owner == threading.get_ident():
+        if self.in_transaction:
             raise RuntimeError("this thread is in a transaction already; use that one")
-        with Entered(), self._alone(wait):
+        with self._alone(wait):
             pid = os.getpid()
             connection = self._write_connection()
             with explained(self.path):
@@ -123,6 +122,11 @@ class Store:
                 transaction.end()
                 if pid == os.getpid() and connection.in_transaction:  # not even the rollback worked
                     self._close_writer()
+
+    @property
+    def in_transaction(self) -> bool:
+        """``True`` if the calling thread is in a transaction."""
+        return self._owner == threading.get_ident()
 
     @contextmanager
     def _alone(self, wait: float) -> Iterator[None]:

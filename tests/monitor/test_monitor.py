@@ -133,7 +133,7 @@ def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
 
 
 def test_vitals_what_is_shown_is_in_range_and_newest_first() -> None:
-    m = monitor(goal="fix the login")
+    m = monitor(goal="fix the login", config={"timeout_s": 60.0})  # so that each step is measured
     for number in range(300):
         m.tool_result(f"line {number}", error=number % 3 == 0)
     m.decide()

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -18,6 +19,7 @@ import pytest
 import coherence
 from coherence import Monitor, Store
 from coherence.core.events import Message, decode_event
+from coherence.guard import Guard
 from coherence.lessons import LessonStore
 from coherence.providers import HashingEmbedder
 
@@ -73,7 +75,7 @@ def life(m: Monitor, number: int) -> None:
 
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
-@pytest.mark.parametrize("every", [7, 31, 101])
+@pytest.mark.parametrize("every", [7, 43])
 def test_post_interrupted_at_any_call_loses_nothing_and_keeps_the_order(
     tmp_path: Path, durability: Durability, every: int
 ) -> None:
@@ -177,17 +179,38 @@ def test_post_of_a_signal_handler_is_stored(tmp_path: Path) -> None:
         signal.signal(signal.SIGALRM, old)
     m.close()
     told = [text for text in said(tmp_path / "s.db") if text.startswith("signal")]
-    assert told == [f"signal {number + 1}" for number in range(count)]
+    # one handler may interrupt another before it has said anything
+    assert sorted(told) == sorted(f"signal {number + 1}" for number in range(count))
     assert count > 3
 
 
-def test_record_of_a_lesson_inside_a_transaction_is_kept_later(tmp_path: Path) -> None:
+def test_record_of_a_lesson_by_a_finalizer_that_interrupts_another_one_is_kept(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         lessons = LessonStore(store, embedder=False)
-        with store.transaction():
-            found = lessons.record(pattern="import", error_text="ImportError: No module named 'yaml'", fix_text="pip")
-            assert found == 0
-        assert [lesson.fix_text for lesson in lessons.lessons()] == ["pip"]
+
+        def record(name: str) -> int:
+            return lessons.record(pattern="x", error_text=f"ImportError: No module named '{name}'", fix_text=name)
+
+        with interrupted(40, lambda number: record(f"inner{number}") if number < 9 else None) as done:
+            for number in range(3):
+                record(f"outer{number}")
+        kept = sorted(lesson.fix_text for lesson in lessons.lessons())
+        assert done[0] > 9
+        assert kept == sorted([*(f"outer{n}" for n in range(3)), *(f"inner{n}" for n in range(1, 9))])
+
+
+def test_run_of_a_guard_by_a_finalizer_that_interrupts_another_call_is_recorded(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "g.db", durability="full") as guard:
+        with interrupted(25, lambda number: guard.run(lambda: number, agent="a") if number < 60 else None) as done:
+            for number in range(5):
+                assert guard.run(partial(int, number), agent="a").result == number
+        count = min(done[0], 59)
+        assert guard.errors == {}
+    with Store(tmp_path / "g.db") as store:
+        assert store.verify() == []
+        ((calls,),) = store.fetch("SELECT count(*) FROM events WHERE kind = 'guard_call'")
+    assert count > 10
+    assert calls == 5 + count
 
 
 def test_close_inside_a_call_ends_the_monitor_when_it_is_left(tmp_path: Path) -> None:
