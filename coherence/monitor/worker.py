@@ -16,7 +16,7 @@ import coherence.core.events as events
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, FleetContext, is_success, make_fault
 from coherence.core.readings import Reading
-from coherence.core.redact import prepare
+from coherence.core.redact import Redactor, prepare
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.pipeline import ENDING, AgentPipeline
@@ -101,6 +101,7 @@ class Worker:
         self.closed = False
         self._reopen = opened.reopen
         self._config = config
+        self._redactor = Redactor(hide_secrets=config.redact)
         self._full = full
         self._peers = peers
         self._lesson_recall = lesson_recall
@@ -227,7 +228,7 @@ class Worker:
         while self._inbox:
             ts, event = self._inbox.popleft()
             try:
-                event = prepare(event, hide_secrets=self._config.redact)
+                event = self._redactor.prepare(event)
             except Exception as error:  # a secret must not slip through because a rule failed
                 event = make_fault("prepare", error)
             self._apply(ts, event)

@@ -1,0 +1,304 @@
+r"""Secrets that are known by their look: the kinds of ``secret_shapes.toml``, and the places where they stand.
+
+Nearly no text holds one, so what every text pays is little: a secret has a *run* of 16 letters, digits, ``_`` and ``-``
+somewhere, and runs are found without a look at each character. Only where one begins, prefixes are compared.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.plain_view import Found, without
+
+RUN = 16
+"""Characters of a run; the longest of every secret has as many or more."""
+
+MAX_OPEN = 400
+"""Characters at the end of a text in which a secret may begin that the next text goes on with."""
+
+MAX_REST = 4_000
+"""Characters of the next text that are looked at for the rest of it."""
+
+MAX_LEAD = 60
+"""Characters before the first run of a line in which the line before is looked at."""
+
+NEAR = 2_000
+"""Characters around a break of a line whose lines are compared with it."""
+
+FRAME = 4
+"""Characters by which a line may be shorter than the longest around: the frame of a box."""
+
+LEAST_OPEN = 8
+"""Characters of a secret's body, at the end of a text, of which the kind is known though the rest is missing."""
+
+_WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_LETTERS = _WORD.decode()
+_RUNS = bytes(ord("a") if code in _WORD else ord(" ") for code in range(256))
+_LONG = b"a" * RUN
+_SPACE = ord(" ")
+_WITHIN, _OWNED, _ESCAPING = frozenset(b"./~+!$"), frozenset(b":.~"), frozenset(b"\\%[;")
+"""Signs before a run: of a secret that has begun; of an owner's name; of an escape that ends within the run."""
+_LEADS = frozenset(b"\n\\ \t|>#*?")
+_DOTTED_SIGNS = _LETTERS + ".~"
+_DOTTED, _SLASHED = _WORD + b".~", _WORD + b"+/!$"
+"""What may stand within a secret beside a run."""
+
+_PLAIN = lazy_regex(r"(?:[A-Z]++(?![a-z](?![a-z]))|[a-z]{2,}+|[_.,:!?-])++", re.ASCII)
+"""Words, also in camelCase; base64 has single small letters between capitals."""
+_NUMBER = lazy_regex(r"[$€£]?[+-]?\d[\d.,_:/-]*(?:e[+-]?\d+)?[a-z%]{0,3}(?:/\w{1,8})?", re.IGNORECASE)
+_MASK = lazy_regex(r"[xX]{6}|\*{3}|\.{3}")
+_GLUED = lazy_regex(
+    r"(?<=\\)(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-7]{3}|[nrtbfv])|(?<=%)[0-9A-Fa-f]{2}|(?<=[\[;])\d{0,3}m"
+)
+"""Letters and digits that belong to an escape, not to the word behind them."""
+_LINE_BREAK = (
+    r"(?:[ \t]{0,200}[|│┃])?(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n)(?:[ \t]|\\{1,8}t){0,200}(?:[|│┃>#*+][ \t]{1,80}|[│┃])?"
+)
+_BREAK = lazy_regex(_LINE_BREAK)
+"""Break of a line, also as JSON writes it, with an indentation and the frame of a box."""
+_BROKEN = lazy_regex(rf"[\w+/=.~:!$-]{{1,4000}}+(?:{_LINE_BREAK}[\w+/=.~:!$-]{{1,4000}}+){{1,24}}", re.ASCII)
+_SIGNS = lazy_regex(r"[\w+/=.~:!$-]{0,400}+", re.ASCII)
+_WORD_HERE = lazy_regex(r"[\w-]+", re.ASCII)
+
+
+class _Shape(NamedTuple):
+    kind: str
+    prefix: str
+    before: int
+    """Characters of the prefix that stand before the run; 0 for a prefix that begins a secret."""
+    whole: re.Pattern[str]
+    """A secret as long as its vendor gives it out."""
+    any_length: re.Pattern[str]
+
+
+def is_random(value: str) -> bool:
+    """Tell whether a value is neither words nor a number.
+
+    Examples
+    --------
+    >>> [is_random(value) for value in ("correct-horse", "getUserName", "12.5", "a1B2c3")]
+    [False, False, False, True]
+    """
+    return not _PLAIN.fullmatch(value) and (not _NUMBER.fullmatch(value) or (value.isdigit() and len(value) >= 16))
+
+
+@cache
+def kinds() -> dict[str, tuple[str, ...]]:
+    """Return the prefixes of each kind.
+
+    Examples
+    --------
+    >>> kinds()["npm-token"]
+    ('npm_',)
+    """
+    return {kind: tuple(prefix for prefix, _ in _lines(lines)) for kind, lines in _table().items()}
+
+
+def _table() -> dict[str, str]:
+    groups = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return {kind: lines for group in groups.values() for kind, lines in group.items()}
+
+
+def _lines(lines: str) -> Iterator[tuple[str, str]]:
+    for line in lines.split("\n"):
+        prefixes, _, body = line.partition(" ")
+        yield from ((prefix, body) for prefix in prefixes.split("|") if prefix)
+
+
+class _Index(NamedTuple):
+    begun: dict[str, list[_Shape]]
+    """By the first two characters of the prefix; longer prefixes first."""
+    inside: dict[str, list[_Shape]]
+    """By the last sign of the prefix that cannot stand in a run."""
+
+
+@cache
+def _index() -> _Index:
+    index = _Index({}, {})
+    for kind, lines in _table().items():
+        for prefix, body in _lines(lines):
+            inside, literal = prefix.startswith("…"), prefix.removeprefix("…")
+            strict = body.endswith("(?![\\w-])")
+            loose = body if strict else re.sub(r"\{(\d+),\d+\}", r"{\1,}+", body)
+            start = re.escape(literal)
+            patterns = (lazy_regex(f"{start}{each}(?![A-Za-z0-9])", re.ASCII) for each in (body, loose))
+            if inside:
+                before = len(literal.rstrip(_LETTERS))
+                index.inside.setdefault(literal[before - 1], []).append(_Shape(kind, literal, before, *patterns))
+            else:
+                index.begun.setdefault(literal[:2], []).append(_Shape(kind, literal, 0, *patterns))
+    for shapes in index.begun.values():
+        shapes.sort(key=lambda shape: -len(shape.prefix))
+    return index
+
+
+def find_shapes(text: str, data: bytes) -> Iterator[Found]:
+    """Yield the secrets of a text that are known by their look.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    data : bytes
+        The same with one byte for each character.
+    """
+    runs = data.translate(_RUNS)
+    at = runs.find(_LONG)
+    begun = _index().begun if at >= 0 else {}
+    done, tried = 0, -1
+    while at >= 0:
+        before = data[at - 1] if at else _SPACE
+        starts = [at] if text[at : at + 2] in begun or before in _OWNED else []
+        if before in _WITHIN:
+            first = max(0, at - MAX_OPEN)
+            start = first + len(data[first:at].rstrip(_DOTTED if before in b".~" else _SLASHED))
+            if start != tried and text[start : start + 2] in begun:
+                starts.append(start)
+            tried = start
+        elif before in _ESCAPING and (glued := _GLUED.match(text, at)):
+            starts.append(glued.end())
+        if data[at] in b"-_":
+            starts.append(at + len(data[at : at + MAX_OPEN]) - len(data[at : at + MAX_OPEN].lstrip(b"-_")))
+        found = [each for start in starts for each in _shapes_at(text, start)]
+        if before in _LEADS and at > 1 and (before in b"\n\\" or data[at - 2] in _LEADS):
+            found += _begun_before(text, at)
+        for start, end, kind in found:
+            if start >= done:
+                done = end
+                yield start, end, kind
+        end = runs.find(b" ", at + RUN)
+        at = runs.find(_LONG, end) if end >= 0 else -1
+
+
+def _shapes_at(text: str, start: int) -> Iterator[Found]:
+    index = _index()
+    for shape in index.begun.get(text[start : start + 2], ()):
+        if text.startswith(shape.prefix, start) and (end := _end(shape, text, start)):
+            yield start, end, shape.kind
+    for shape in index.inside.get(text[start - 1 : start], ()):
+        first = start - shape.before
+        if first >= 0 and text.startswith(shape.prefix, first) and (end := _end(shape, text, first)):
+            yield start, end, shape.kind
+
+
+def _end(shape: _Shape, text: str, start: int) -> int | None:
+    """Return where a secret ends that begins with a prefix; ``None`` if it is none."""
+    found = shape.any_length.match(text, start)
+    end = found.end() if found else _SIGNS.match(text, start).end()  # type: ignore[union-attr]  # it matches the empty text
+    if _BREAK.match(text, end) and (over := _end_over_lines(shape, text, start)):
+        return over
+    return end if found and _is_secret(found[0][len(shape.prefix) :]) else None
+
+
+def _is_secret(body: str) -> bool:
+    return len(set(body)) >= 4 and not _MASK.search(body) and not _PLAIN.fullmatch(body)
+
+
+def _begun_before(text: str, at: int) -> Iterator[Found]:
+    """Yield the secret whose first few characters end the line before that which a run begins."""
+    if text[at - 1] == "\\":
+        if text[at] != "n":
+            return
+        at += 1
+    first = max(0, at - MAX_LEAD)
+    line = max(text.rfind("\n", first, at), text.rfind("\\n", first, at))
+    last = text[max(0, line - RUN) : max(0, line)].rstrip("\\r \t|│┃")
+    word = last[len(last.rstrip(_DOTTED_SIGNS)) :]
+    joined = word + text[at : at + RUN]
+    if not word or joined[:2] not in _index().begun:
+        return
+    start = max(0, line - RUN) + len(last) - len(word)
+    for shape in _index().begun[joined[:2]]:
+        if joined.startswith(shape.prefix) and (end := _end_over_lines(shape, text, start)):
+            yield start, end, shape.kind
+
+
+def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
+    """Return where a secret ends that lines break; ``None`` if there is none, or if it does not go on.
+
+    Lines that are too short for a secret of the kind are one with the next. One that is long enough goes on where its
+    line is the longest around and the next begins with something random: a text was wrapped there.
+    """
+    broken = _BROKEN.match(text, start)
+    if not broken:
+        return None
+    view = without(broken[0], _BREAK)
+    end, line = None, 0
+    for joint in (*view.joints, len(view.text)):
+        if end is not None and (end < line or not _goes_on(text, start + view.span(0, line)[1], view.text[line:joint])):
+            break
+        found = shape.whole.match(view.text, 0, joint)
+        if end is not None and not found:
+            break
+        end, line = found.end() if found else None, joint
+    if end is None or end <= view.joints[0] or not _is_secret(view.text[len(shape.prefix) : end]):
+        return None
+    return start + view.span(0, end)[1]
+
+
+def _goes_on(text: str, at: int, piece: str) -> bool:
+    """Tell whether a line was wrapped within a word, by what stands around the place and what the next begins with."""
+    word = _WORD_HERE.match(piece)
+    if word is None or len(word[0]) < 4 or not is_random(word[0]):
+        return False
+    first = max(text.rfind("\n", 0, at) + 1, at - NEAR)
+    around = text[max(0, at - NEAR) : at + NEAR].split("\n")
+    return at - first >= max(map(len, around)) - FRAME
+
+
+def open_at_end(text: str) -> str:
+    """Return the end of a text with which a secret may begin that the next text goes on with; empty if there is none.
+
+    Examples
+    --------
+    >>> open_at_end("the key is gl" + "pat-a1B2"), open_at_end("the end")
+    ('glpat-a1B2', '')
+    """
+    last = text[-MAX_OPEN:]
+    word = last[len(last.rstrip(_DOTTED_SIGNS)) :].lstrip("-_.~")
+    if len(word) < 2:
+        return ""
+    shapes = _index().begun.get(word[:2], ())
+    begun = any(word.startswith(shape.prefix) or shape.prefix.startswith(word) for shape in shapes)
+    return word if begun else ""
+
+
+def head_of(word: str) -> str | None:
+    """Return the kind of a secret whose rest is missing, if enough of it is there to be one.
+
+    Examples
+    --------
+    >>> head_of("gl" + "pat-a1B2c3D4e5"), head_of("gl" + "pat-a1B2")
+    ('gitlab-token', None)
+    """
+    for shape in _index().begun.get(word[:2], ()):
+        body = word.removeprefix(shape.prefix)
+        if len(shape.prefix) + len(body) == len(word) and len(body) >= LEAST_OPEN and len(shape.prefix) >= 3:
+            return shape.kind if _is_secret(body) and any(map(str.isdigit, body)) else None
+    return None
+
+
+def end_of_rest(head: str, text: str) -> tuple[int, str] | None:
+    """Return where in a text a secret ends that begins at the end of the text before, and its kind.
+
+    Examples
+    --------
+    >>> end_of_rest("gl" + "pat-a1B2", "c3D4e5F6g7H8i9J0 is it")
+    (16, 'gitlab-token')
+    """
+    joined = head + text[:MAX_REST]
+    for shape in _index().begun.get(joined[:2], ()):
+        found = shape.whole.match(joined) if joined.startswith(shape.prefix) else None
+        if found is None or found.end() <= len(head) or not _is_secret(found[0][len(shape.prefix) :]):
+            continue
+        rest = _WORD_HERE.match(text)
+        finished = shape.whole.fullmatch(head) is not None
+        if not finished or (rest is not None and len(rest[0]) >= 4 and is_random(rest[0])):
+            return found.end() - len(head), shape.kind
+    return None
