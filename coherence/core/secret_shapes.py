@@ -25,8 +25,17 @@ MAX_OPEN = 400
 MAX_REST = 4_000
 """Characters of the next text that are looked at for the rest of it."""
 
+MAX_ROW = 80
+"""Characters at the end of a line in which a secret may begin that the next line goes on with."""
+
+MAX_OWNER = 12
+"""Characters before a prefix that an expression looks at."""
+
 MAX_LEAD = 60
 """Characters before the first run of a line in which the line before is looked at."""
+
+LEAST_PREFIX = 3
+"""Characters of a prefix that is seldom anything else; behind a shorter one, twice as much must be there."""
 
 NEAR = 2_000
 """Characters around a break of a line whose lines are compared with it."""
@@ -42,16 +51,18 @@ _LETTERS = _WORD.decode()
 _RUNS = bytes(ord("a") if code in _WORD else ord(" ") for code in range(256))
 _LONG = b"a" * RUN
 _SPACE = ord(" ")
-_WITHIN, _OWNED, _ESCAPING = frozenset(b"./~+!$"), frozenset(b":.~"), frozenset(b"\\%[;")
+_WITHIN, _MARKS, _ESCAPING = frozenset(b"./~+!$"), frozenset(b":.~\\%[;"), "\\%[;"
 """Signs before a run: of a secret that has begun; of an owner's name; of an escape that ends within the run."""
 _LEADS = frozenset(b"\n\\ \t|>#*?")
-_DOTTED_SIGNS = _LETTERS + ".~"
+_DOTTED_SIGNS, _SLASHED_SIGNS = _LETTERS + ".~", _LETTERS + "+/!$="
 _DOTTED, _SLASHED = _WORD + b".~", _WORD + b"+/!$"
 """What may stand within a secret beside a run."""
 
 _PLAIN = lazy_regex(r"(?:[A-Z]++(?![a-z](?![a-z]))|[a-z]{2,}+|[_.,:!?-])++", re.ASCII)
 """Words, also in camelCase; base64 has single small letters between capitals."""
 _NUMBER = lazy_regex(r"[$€£]?[+-]?\d[\d.,_:/-]*(?:e[+-]?\d+)?[a-z%]{0,3}(?:/\w{1,8})?", re.IGNORECASE)
+_NAME = lazy_regex(r"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z])|[_.,:!?-])++", re.ASCII)
+"""Words as in names of source code; random letters have single ones in another case."""
 _MASK = lazy_regex(r"[xX]{6}|\*{3}|\.{3}")
 _GLUED = lazy_regex(
     r"(?<=\\)(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-7]{3}|[nrtbfv])|(?<=%)[0-9A-Fa-f]{2}|(?<=[\[;])\d{0,3}m"
@@ -154,20 +165,24 @@ def find_shapes(text: str, data: bytes) -> Iterator[Found]:
     done, tried = 0, -1
     while at >= 0:
         before = data[at - 1] if at else _SPACE
-        starts = [at] if text[at : at + 2] in begun or before in _OWNED else []
+        first = at  # where the word begins that the run belongs to
         if before in _WITHIN:
-            first = max(0, at - MAX_OPEN)
-            start = first + len(data[first:at].rstrip(_DOTTED if before in b".~" else _SLASHED))
-            if start != tried and text[start : start + 2] in begun:
-                starts.append(start)
-            tried = start
-        elif before in _ESCAPING and (glued := _GLUED.match(text, at)):
-            starts.append(glued.end())
-        if data[at] in b"-_":
-            starts.append(at + len(data[at : at + MAX_OPEN]) - len(data[at : at + MAX_OPEN].lstrip(b"-_")))
-        found = [each for start in starts for each in _shapes_at(text, start)]
-        if before in _LEADS and at > 1 and (before in b"\n\\" or data[at - 2] in _LEADS):
-            found += _begun_before(text, at)
+            begin = max(0, at - MAX_OPEN)
+            first = begin + len(data[begin:at].rstrip(_DOTTED if before in b".~" else _SLASHED))
+        found: list[Found] = []
+        if text[at : at + 2] in begun or before in _MARKS or data[at] in b"-_":
+            found += _shapes_at(text, at)
+            if data[at] in b"-_":
+                found += _shapes_at(
+                    text, at + len(data[at : at + MAX_OPEN]) - len(data[at : at + MAX_OPEN].lstrip(b"-_"))
+                )
+        if first != tried:
+            tried = first
+            if first != at:
+                found += _shapes_at(text, first)
+            ahead = data[first - 1] if first else _SPACE
+            if ahead in _LEADS and first > 1 and (ahead in b"\n\\" or data[first - 2] in _LEADS):
+                found += _begun_before(text, first)
         for start, end, kind in found:
             if start >= done:
                 done = end
@@ -176,15 +191,19 @@ def find_shapes(text: str, data: bytes) -> Iterator[Found]:
         at = runs.find(_LONG, end) if end >= 0 else -1
 
 
-def _shapes_at(text: str, start: int) -> Iterator[Found]:
+def _shapes_at(text: str, start: int) -> list[Found]:
     index = _index()
+    if text[start - 1 : start] in _ESCAPING and (glued := _GLUED.match(text, start)):
+        start = glued.end()
+    found = []
     for shape in index.begun.get(text[start : start + 2], ()):
         if text.startswith(shape.prefix, start) and (end := _end(shape, text, start)):
-            yield start, end, shape.kind
+            found.append((start, end, shape.kind))
     for shape in index.inside.get(text[start - 1 : start], ()):
         first = start - shape.before
         if first >= 0 and text.startswith(shape.prefix, first) and (end := _end(shape, text, first)):
-            yield start, end, shape.kind
+            found.append((start, end, shape.kind))
+    return found
 
 
 def _end(shape: _Shape, text: str, start: int) -> int | None:
@@ -197,7 +216,7 @@ def _end(shape: _Shape, text: str, start: int) -> int | None:
 
 
 def _is_secret(body: str) -> bool:
-    return len(set(body)) >= 4 and not _MASK.search(body) and not _PLAIN.fullmatch(body)
+    return len(set(body)) >= 4 and not _MASK.search(body) and not _NAME.fullmatch(body)
 
 
 def _begun_before(text: str, at: int) -> Iterator[Found]:
@@ -208,15 +227,21 @@ def _begun_before(text: str, at: int) -> Iterator[Found]:
         at += 1
     first = max(0, at - MAX_LEAD)
     line = max(text.rfind("\n", first, at), text.rfind("\\n", first, at))
-    last = text[max(0, line - RUN) : max(0, line)].rstrip("\\r \t|│┃")
-    word = last[len(last.rstrip(_DOTTED_SIGNS)) :]
-    joined = word + text[at : at + RUN]
-    if not word or joined[:2] not in _index().begun:
+    if line < 1:
         return
-    start = max(0, line - RUN) + len(last) - len(word)
-    for shape in _index().begun[joined[:2]]:
-        if joined.startswith(shape.prefix) and (end := _end_over_lines(shape, text, start)):
-            yield start, end, shape.kind
+    index, begin = _index(), max(0, line - MAX_ROW)
+    row = text[begin:line].rstrip("\\r \t|│┃")
+    for signs in (_DOTTED_SIGNS, _SLASHED_SIGNS):
+        word = row[len(row.rstrip(signs)) :]
+        joined = word + text[at : at + RUN]
+        for shape in index.begun.get(joined[:2], ()) if word else ():
+            start = begin + len(row) - len(word)
+            if joined.startswith(shape.prefix) and (end := _end_over_lines(shape, text, start)):
+                yield start, end, shape.kind
+    for shape in (shape for sign, shapes in index.inside.items() if sign in row for shape in shapes):
+        start = begin + row.rfind(shape.prefix)
+        if start >= begin and (end := _end_over_lines(shape, text, start)):
+            yield start + shape.before, end, shape.kind
 
 
 def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
@@ -228,18 +253,21 @@ def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
     broken = _BROKEN.match(text, start)
     if not broken:
         return None
-    view = without(broken[0], _BREAK)
-    end, line = None, 0
+    # An owner's name before the prefix is not a part of it, but expressions may look at it.
+    owner = min(start, MAX_OWNER) if shape.before and "\n" not in text[max(0, start - MAX_OWNER) : start] else 0
+    begin = start - owner
+    view = without(text[begin : broken.end()], _BREAK)
+    end, line = None, owner
     for joint in (*view.joints, len(view.text)):
-        if end is not None and (end < line or not _goes_on(text, start + view.span(0, line)[1], view.text[line:joint])):
+        if end is not None and (end < line or not _goes_on(text, begin + view.span(0, line)[1], view.text[line:joint])):
             break
-        found = shape.whole.match(view.text, 0, joint)
+        found = shape.whole.match(view.text, owner, joint)
         if end is not None and not found:
             break
         end, line = found.end() if found else None, joint
-    if end is None or end <= view.joints[0] or not _is_secret(view.text[len(shape.prefix) : end]):
+    if end is None or end <= view.joints[0] or not _is_secret(view.text[owner + len(shape.prefix) : end]):
         return None
-    return start + view.span(0, end)[1]
+    return begin + view.span(0, end)[1]
 
 
 def _goes_on(text: str, at: int, piece: str) -> bool:
@@ -261,12 +289,12 @@ def open_at_end(text: str) -> str:
     ('glpat-a1B2', '')
     """
     last = text[-MAX_OPEN:]
-    word = last[len(last.rstrip(_DOTTED_SIGNS)) :].lstrip("-_.~")
-    if len(word) < 2:
-        return ""
-    shapes = _index().begun.get(word[:2], ())
-    begun = any(word.startswith(shape.prefix) or shape.prefix.startswith(word) for shape in shapes)
-    return word if begun else ""
+    for signs in (_DOTTED_SIGNS, _SLASHED_SIGNS):
+        word = last[len(last.rstrip(signs)) :].lstrip("-_.~+/!$=")
+        shapes = _index().begun.get(word[:2], ()) if len(word) > 1 else ()
+        if any(word.startswith(shape.prefix) or shape.prefix.startswith(word) for shape in shapes):
+            return word
+    return ""
 
 
 def head_of(word: str) -> str | None:
@@ -279,8 +307,9 @@ def head_of(word: str) -> str | None:
     """
     for shape in _index().begun.get(word[:2], ()):
         body = word.removeprefix(shape.prefix)
-        if len(shape.prefix) + len(body) == len(word) and len(body) >= LEAST_OPEN and len(shape.prefix) >= 3:
-            return shape.kind if _is_secret(body) and any(map(str.isdigit, body)) else None
+        least = LEAST_OPEN if len(shape.prefix) >= LEAST_PREFIX else 2 * LEAST_OPEN
+        if len(body) < len(word) and len(body) >= least and _is_secret(body):
+            return shape.kind
     return None
 
 
