@@ -12,13 +12,14 @@ from typing import TypeAlias
 
 from coherence.core.lazy import lazy_regex
 
-_CSI = r"\[[0-?]{0,64}[ -/]{0,4}[@-~]"
-_ESCAPES = lazy_regex(
-    rf"\x1b(?:{_CSI}|\][^\x07\x1b]{{0,4096}}(?:\x07|\x1b\\)|[ -/]{{0,4}}[0-OQ-WYZ\\^-~])|\x9b{_CSI[2:]}"
-)
+_CSI = r"\[[0-?]{0,64}(?:[@-~]| q)"
+_SEQUENCE = rf"\x1b(?:{_CSI}|\][^\x07\x1b]{{0,4096}}(?:\x07|\x1b\\)|\([B0]|[78=>])|\x9b{_CSI[2:]}"
+_ESCAPES = lazy_regex(_SEQUENCE)
 """Control sequences of a terminal."""
-_WRITTEN_ESCAPES = lazy_regex(rf"\x1b{_CSI}|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e){_CSI}")
-"""Those of colours, also as they are written in JSON and in source code."""
+_WRITTEN_ESCAPES = lazy_regex(rf"{_SEQUENCE}|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e){_CSI}")
+"""The same, and colours as they are written in JSON and in source code."""
+_SEAM = lazy_regex(r"\0(?<=[\w-]\0)\0*+(?=[\w-])", re.ASCII)
+"""Sequences between two characters of words, where these are ``\\0``."""
 
 _WRITTEN = ("u001b[", "u001B[", "x1b[", "x1B[", "033[", "\\e[")
 _PERCENT = lazy_regex(r"%(?:25){0,3}([2-7][0-9A-Fa-f])")
@@ -94,18 +95,25 @@ def found_without_escapes(text: str, find: Finder) -> Iterator[Found]:
 
     Examples
     --------
-    >>> list(found_without_escapes("a \x1b[1;32mg\x1b[0mhost", lambda seen: [(seen.find("ghost"), len(seen), "it")]))
-    [(9, 18, 'it')]
+    >>> list(found_without_escapes("see \x1b[1;32mghost\x1b[0m", lambda seen: [(seen.find("ghost"), len(seen), "it")]))
+    [(11, 16, 'it')]
     """
     escapes = _escapes_of(text)
     if escapes is None:
         yield from find(text)
         return
-    found = list(find(escapes.sub("", text)))
+    pieces = escapes.split(text)
+    found = list(find("".join(pieces)))
     if found:  # the way back is only now worth its cost
         yield from _placed(without(text, escapes), found)
+    if _SEAM.search("\0".join(pieces)):  # a colour may be all that stands between a word and a secret
+        yield from find(escapes.sub(_blank, text))
     if "\x1b]" in text:  # the title of a window or an address, which is within a sequence
         yield from find(text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
 
 
 def _escapes_of(text: str) -> re.Pattern[str] | None:

@@ -35,6 +35,9 @@ MAX_DEPTH = 128
 TOO_DEEP = "[redacted:too-deep]"
 """Stands for a container that is nested deeper than :data:`MAX_DEPTH` or contains itself."""
 
+MARGIN = 4_000
+"""Characters beyond a cut that are searched for secrets too; a private key of 4,096 bits has 3,300."""
+
 _Seen: TypeAlias = dict[tuple[int, str | None], tuple[Any, Any]]
 
 
@@ -52,6 +55,36 @@ def redact(text: str) -> str:
             break
         text = _replace(text, sorted(found, key=lambda item: (item[0], -item[1])))
     return text
+
+
+def redacted_start(text: str, most: int) -> str:
+    """Return at most so many characters from the beginning of a text, without secrets, for a bounded amount of work.
+
+    A cut through a secret would leave a part that nothing recognises, so more is looked at than is kept.
+
+    Examples
+    --------
+    >>> redacted_start("password=hunter2!x and more", 12)
+    'password=[re'
+    """
+    found = redact(text[: most + MARGIN])
+    if len(text) > most + MARGIN:  # its end, which has moved up, may be a part of a secret
+        found = found[: max(len(found) - MARGIN // 2, 0)]
+    return found[:most]
+
+
+def redacted_end(text: str, most: int) -> str:
+    """Return at most so many characters from the end of a text, without secrets; see :func:`redacted_start`.
+
+    Examples
+    --------
+    >>> redacted_end("user and password=hunter2!x", 10)
+    ':password]'
+    """
+    found = redact(text[-most - MARGIN :])
+    if len(text) > most + MARGIN:
+        found = found[MARGIN // 2 :]
+    return found[-most:]
 
 
 def redact_value(value: Any) -> Any:

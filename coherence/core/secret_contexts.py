@@ -206,6 +206,13 @@ def _kind_of_key(key: str) -> str | None:
 
 
 def kind_of(key: object, item: object) -> str | None:
+    """Return the kind of secret that a key of a mapping says its item is, if any.
+
+    Examples
+    --------
+    >>> kind_of("DB_PASSWORD", "tulip"), kind_of("max_tokens", "9")
+    ('password', None)
+    """
     if not isinstance(key, str) or len(key) > 100:
         return None
     if key in ("pwd", "PWD", "OLDPWD"):

@@ -38,10 +38,10 @@ LEAST_PREFIX = 3
 """Characters of a prefix that is seldom anything else; behind a shorter one, twice as much must be there."""
 
 NEAR = 2_000
-"""Characters around a break of a line whose lines are compared with it."""
+"""Characters before and behind a break of a line in which the lines beside it are looked for."""
 
 FRAME = 4
-"""Characters by which a line may be shorter than the longest around: the frame of a box."""
+"""Characters by which a line that was wrapped may be shorter than those beside it: the frame of a box."""
 
 LEAST_OPEN = 8
 """Characters of a secret's body, at the end of a text, of which the kind is known though the rest is missing."""
@@ -71,6 +71,7 @@ _GLUED = lazy_regex(
 _LINE_BREAK = (
     r"(?:[ \t]{0,200}[|│┃])?(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n)(?:[ \t]|\\{1,8}t){0,200}(?:[|│┃>#*+][ \t]{1,80}|[│┃])?"
 )
+_LINE_END = lazy_regex(r"\n|\\{1,8}n")
 _BREAK = lazy_regex(_LINE_BREAK)
 """Break of a line, also as JSON writes it, with an indentation and the frame of a box."""
 _BROKEN = lazy_regex(rf"[\w+/=.~:!$-]{{1,4000}}+(?:{_LINE_BREAK}[\w+/=.~:!$-]{{1,4000}}+){{1,24}}", re.ASCII)
@@ -195,15 +196,16 @@ def _shapes_at(text: str, start: int) -> list[Found]:
     index = _index()
     if text[start - 1 : start] in _ESCAPING and (glued := _GLUED.match(text, start)):
         start = glued.end()
-    found = []
-    for shape in index.begun.get(text[start : start + 2], ()):
-        if text.startswith(shape.prefix, start) and (end := _end(shape, text, start)):
-            found.append((start, end, shape.kind))
+    places = [
+        (start, start, shape)
+        for shape in index.begun.get(text[start : start + 2], ())
+        if text.startswith(shape.prefix, start)
+    ]
     for shape in index.inside.get(text[start - 1 : start], ()):
         first = start - shape.before
-        if first >= 0 and text.startswith(shape.prefix, first) and (end := _end(shape, text, first)):
-            found.append((start, end, shape.kind))
-    return found
+        if first >= 0 and text.startswith(shape.prefix, first):
+            places.append((start, first, shape))
+    return [(at, end, shape.kind) for at, first, shape in places if (end := _end(shape, text, first))]
 
 
 def _end(shape: _Shape, text: str, start: int) -> int | None:
@@ -247,8 +249,8 @@ def _begun_before(text: str, at: int) -> Iterator[Found]:
 def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
     """Return where a secret ends that lines break; ``None`` if there is none, or if it does not go on.
 
-    Lines that are too short for a secret of the kind are one with the next. One that is long enough goes on where its
-    line is the longest around and the next begins with something random: a text was wrapped there.
+    A part that is too short for a secret of the kind is one with the next line. One that is long enough goes on where
+    its line is as long as those beside it and the next begins with something random: a text was wrapped there.
     """
     broken = _BROKEN.match(text, start)
     if not broken:
@@ -273,11 +275,15 @@ def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
 def _goes_on(text: str, at: int, piece: str) -> bool:
     """Tell whether a line was wrapped within a word, by what stands around the place and what the next begins with."""
     word = _WORD_HERE.match(piece)
-    if word is None or len(word[0]) < 4 or not is_random(word[0]):
+    if word is None or len(word[0]) < 4 or _NAME.fullmatch(word[0]) or _is_short_number(word[0]):
         return False
-    first = max(text.rfind("\n", 0, at) + 1, at - NEAR)
-    around = text[max(0, at - NEAR) : at + NEAR].split("\n")
-    return at - first >= max(map(len, around)) - FRAME
+    begin = max(0, at - NEAR)
+    before, behind = _LINE_END.split(text[begin:at]), _LINE_END.split(text[at : at + NEAR], maxsplit=2)
+    return len(before[-1]) >= max(map(len, (*before[-2:], *behind[1:2]))) - FRAME
+
+
+def _is_short_number(word: str) -> bool:
+    return bool(_NUMBER.fullmatch(word)) and not (word.isdigit() and len(word) >= 8)
 
 
 def open_at_end(text: str) -> str:
