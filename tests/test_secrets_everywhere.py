@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import pytest
 from click.testing import CliRunner
+from core.secrets_corpus import FORMS, WINDOW, Secret, secrets, split
 
 from coherence import Fleet, Monitor
 from coherence.cli.main import main
@@ -24,7 +25,6 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bounds import Bound, Bounds
 from coherence.lessons.store import LessonStore
 from coherence.providers import HashingEmbedder
-from core.secrets_corpus import FORMS, WINDOW, Secret, secrets, split
 
 MAX_LEFT = 0.03
 """Share of secrets of which a part may be left: what is promised is that 97 % are found."""

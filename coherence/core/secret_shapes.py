@@ -38,10 +38,10 @@ LEAST_PREFIX = 3
 """Characters of a prefix that is seldom anything else; behind a shorter one, twice as much must be there."""
 
 NEAR = 2_000
-"""Characters before and behind a break of a line in which the lines beside it are looked for."""
+"""Characters before and behind a break of a line in which both lines are looked for."""
 
 FRAME = 4
-"""Characters by which a line that was wrapped may be shorter than those beside it: the frame of a box."""
+"""Characters by which a line that was wrapped may be shorter than the next: the frame of a box."""
 
 LEAST_OPEN = 8
 """Characters of a secret's body, at the end of a text, of which the kind is known though the rest is missing."""
@@ -71,7 +71,6 @@ _GLUED = lazy_regex(
 _LINE_BREAK = (
     r"(?:[ \t]{0,200}[|│┃])?(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n)(?:[ \t]|\\{1,8}t){0,200}(?:[|│┃>#*+][ \t]{1,80}|[│┃])?"
 )
-_LINE_END = lazy_regex(r"\n|\\{1,8}n")
 _BREAK = lazy_regex(_LINE_BREAK)
 """Break of a line, also as JSON writes it, with an indentation and the frame of a box."""
 _BROKEN = lazy_regex(rf"[\w+/=.~:!$-]{{1,4000}}+(?:{_LINE_BREAK}[\w+/=.~:!$-]{{1,4000}}+){{1,24}}", re.ASCII)
@@ -250,7 +249,7 @@ def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
     """Return where a secret ends that lines break; ``None`` if there is none, or if it does not go on.
 
     A part that is too short for a secret of the kind is one with the next line. One that is long enough goes on where
-    its line is as long as those beside it and the next begins with something random: a text was wrapped there.
+    its line is as long as the next, which begins with something random: a text was wrapped there.
     """
     broken = _BROKEN.match(text, start)
     if not broken:
@@ -264,6 +263,8 @@ def _end_over_lines(shape: _Shape, text: str, start: int) -> int | None:
         if end is not None and (end < line or not _goes_on(text, begin + view.span(0, line)[1], view.text[line:joint])):
             break
         found = shape.whole.match(view.text, owner, joint)
+        if found and found.end() < joint and view.text[found.end()] in "-_":
+            found = None  # it would end within a word
         if end is not None and not found:
             break
         end, line = found.end() if found else None, joint
@@ -277,9 +278,22 @@ def _goes_on(text: str, at: int, piece: str) -> bool:
     word = _WORD_HERE.match(piece)
     if word is None or len(word[0]) < 4 or _NAME.fullmatch(word[0]) or _is_short_number(word[0]):
         return False
-    begin = max(0, at - NEAR)
-    before, behind = _LINE_END.split(text[begin:at]), _LINE_END.split(text[at : at + NEAR], maxsplit=2)
-    return len(before[-1]) >= max(map(len, (*before[-2:], *behind[1:2]))) - FRAME
+    if any(piece.startswith(shape.prefix) for shape in _index().begun.get(piece[:2], ())):
+        return False  # the next of a list of secrets
+    here = _BREAK.match(text, at)
+    next_line = here.end() if here else at
+    return at - _line_begin(text, at) >= _line_end(text, next_line) - next_line - FRAME
+
+
+def _line_begin(text: str, at: int) -> int:
+    first = max(0, at - NEAR)
+    found = [text.rfind(sign, first, at) + len(sign) for sign in ("\n", "\\n")]
+    return max(first, *(place for place in found if place > first), 0)
+
+
+def _line_end(text: str, at: int) -> int:
+    last = min(len(text), at + NEAR)
+    return min([last, *(place for sign in ("\n", "\\n") if (place := text.find(sign, at, last)) >= 0)])
 
 
 def _is_short_number(word: str) -> bool:

@@ -288,7 +288,9 @@ def plain(secret: str, chance: random.Random) -> str:
 
 def coloured(secret: str, chance: random.Random) -> str:
     cut = chance.randrange(1, len(secret))
-    colour, reset = chance.choice([("\x1b[32m", "\x1b[0m"), ("\x1b[1;38;5;208m", "\x1b[m"), ("\x1b[K\x1b[91m", "\x1b[39m")])
+    colour, reset = chance.choice(
+        [("\x1b[32m", "\x1b[0m"), ("\x1b[1;38;5;208m", "\x1b[m"), ("\x1b[K\x1b[91m", "\x1b[39m")]
+    )
     return chance.choice(
         [
             f"key {colour}{secret}{reset} found",
