@@ -257,7 +257,7 @@ class Redactor:
             self._begun[kind] = begun
         shown = f"[redacted:{of}]{text[end:]}" if rest else text
         last = head_of(begun) if begun and len(begun) <= len(text) - end else None
-        return shown if last is None else f"{shown[: len(shown) - len(begun)]}[redacted:{last}]"
+        return shown if last is None else f"{shown[: len(shown) - len(begun) + last[0]]}[redacted:{last[1]}]"
 
 
 def _prepare_json(arguments: msgspec.Raw, hide_secrets: bool) -> msgspec.Raw:

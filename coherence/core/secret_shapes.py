@@ -55,6 +55,7 @@ _WITHIN, _MARKS, _ESCAPING = frozenset(b"./~+!$"), frozenset(b":.~\\%[;"), "\\%[
 """Signs before a run: of a secret that has begun; of an owner's name; of an escape that ends within the run."""
 _LEADS = frozenset(b"\n\\ \t|>#*?")
 _DOTTED_SIGNS, _SLASHED_SIGNS = _LETTERS + ".~", _LETTERS + "+/!$="
+_ALL_SIGNS = _LETTERS + ".~+/!$=:"
 _DOTTED, _SLASHED = _WORD + b".~", _WORD + b"+/!$"
 """What may stand within a secret beside a run."""
 
@@ -309,27 +310,38 @@ def open_at_end(text: str) -> str:
     ('glpat-a1B2', '')
     """
     last = text[-MAX_OPEN:]
-    for signs in (_DOTTED_SIGNS, _SLASHED_SIGNS):
-        word = last[len(last.rstrip(signs)) :].lstrip("-_.~+/!$=")
+    for signs in (_DOTTED_SIGNS, _SLASHED_SIGNS, _ALL_SIGNS):
+        word = last[len(last.rstrip(signs)) :].lstrip("-_.~+/!$=:")
         shapes = _index().begun.get(word[:2], ()) if len(word) > 1 else ()
-        if any(word.startswith(shape.prefix) or shape.prefix.startswith(word) for shape in shapes):
+        if any(shape.prefix.startswith(word) for shape in shapes) or any(_prefixes_in(word)):
             return word
     return ""
 
 
-def head_of(word: str) -> str | None:
-    """Return the kind of a secret whose rest is missing, if enough of it is there to be one.
+def _prefixes_in(word: str) -> Iterator[tuple[int, _Shape]]:
+    """Yield where a prefix stands in a word that may be a part of a secret."""
+    index = _index()
+    for shape in index.begun.get(word[:2], ()):
+        if word.startswith(shape.prefix):
+            yield 0, shape
+    for shape in (shape for sign, shapes in index.inside.items() if sign in word for shape in shapes):
+        if (at := word.find(shape.prefix)) >= 0:
+            yield at, shape
+
+
+def head_of(word: str) -> tuple[int, str] | None:
+    """Return where in a word a secret begins whose rest is missing, and its kind, if enough of it is there to be one.
 
     Examples
     --------
     >>> head_of("gl" + "pat-a1B2c3D4e5"), head_of("gl" + "pat-a1B2")
-    ('gitlab-token', None)
+    ((0, 'gitlab-token'), None)
     """
-    for shape in _index().begun.get(word[:2], ()):
-        body = word.removeprefix(shape.prefix)
+    for at, shape in _prefixes_in(word):
+        body = word[at + len(shape.prefix) :]
         least = LEAST_OPEN if len(shape.prefix) >= LEAST_PREFIX else 2 * LEAST_OPEN
-        if len(body) < len(word) and len(body) >= least and _is_secret(body):
-            return shape.kind
+        if len(body) >= least and _is_secret(body):
+            return at + shape.before, shape.kind
     return None
 
 
@@ -342,12 +354,12 @@ def end_of_rest(head: str, text: str) -> tuple[int, str] | None:
     (16, 'gitlab-token')
     """
     joined = head + text[:MAX_REST]
-    for shape in _index().begun.get(joined[:2], ()):
-        found = shape.whole.match(joined) if joined.startswith(shape.prefix) else None
+    for at, shape in _prefixes_in(joined):
+        found = shape.whole.match(joined, at)
         if found is None or found.end() <= len(head) or not _is_secret(found[0][len(shape.prefix) :]):
             continue
         rest = _WORD_HERE.match(text)
-        finished = shape.whole.fullmatch(head) is not None
+        finished = shape.whole.fullmatch(head, at) is not None
         if not finished or (rest is not None and len(rest[0]) >= 4 and is_random(rest[0])):
             return found.end() - len(head), shape.kind
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 from growth import check_growth
@@ -76,6 +77,15 @@ def test_find_shapes_of_200_look_alikes_at_most_2_of_100_are_changed(seed: int) 
 def test_kinds_are_those_of_150_vendors_and_more_and_none_is_named_twice() -> None:
     assert len(kinds()) >= 150
     assert all(re.fullmatch(r"[a-z0-9-]+", kind) for kind in kinds())
+
+
+def test_kinds_and_their_prefixes_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/secrets.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \| (.+) \|$", page, re.MULTILINE)
+    assert {kind: tuple(re.findall("`(.+?)`", prefixes)) for kind, prefixes in rows} == {
+        kind: tuple(dict.fromkeys(prefixes)) for kind, prefixes in kinds().items()
+    }
+    assert f"[{len(rows)} kinds]" in (Path(__file__).parents[2] / "docs/how-to/data.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +179,7 @@ def test_open_at_end_and_its_kin_know_what_a_prefix_gives_away() -> None:
         "",
         "whsec_ab+cd",
     ]
-    assert [head_of(TOKEN[:at]) for at in (6, 13, 14)] == [None, None, "gitlab-token"]  # 8 characters of a body
+    assert [head_of(TOKEN[:at]) for at in (6, 13, 14)] == [None, None, (0, "gitlab-token")]  # 8 characters of a body
     assert end_of_rest(TOKEN[:9], TOKEN[9:] + ", ok") == (len(TOKEN) - 9, "gitlab-token")
     assert end_of_rest(TOKEN[:9], "no, ok") is None
 

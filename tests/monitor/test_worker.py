@@ -316,7 +316,7 @@ def test_worker_a_rule_of_redaction_that_fails_lets_no_text_through(monkeypatch:
     def fail(*_: object, **__: object) -> Any:
         raise RuntimeError("a rule broke")
 
-    monkeypatch.setattr(module.Redactor, "prepare", fail)
+    monkeypatch.setattr(Redactor, "prepare", fail)
     m = monitor(config={"tick": "manual"})
     m.message("assistant", "password=hunter2!x")
     assert [record.event for record in m.events()] == [Fault("prepare", "RuntimeError", "a rule broke")]
