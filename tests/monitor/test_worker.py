@@ -15,6 +15,7 @@ import pytest
 
 from coherence import Decision, Monitor, Store
 from coherence.core.events import Fault, Message, Ticked
+from coherence.core.redact import Redactor
 from coherence.monitor import worker as module
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
