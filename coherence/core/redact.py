@@ -7,7 +7,7 @@ without the colours of a terminal, and at the words of a URL also decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -236,25 +236,29 @@ class Redactor:
 
     def __init__(self, *, hide_secrets: bool) -> None:
         self._hide_secrets = hide_secrets
-        self._begun: dict[tuple[type, str], str] = {}
+        self._begun: dict[Hashable, str] = {}
 
     def prepare(self, event: Event) -> Event:
         """Return an event as it is measured and recorded."""
         field = TEXT_FIELDS.get(type(event))
         if field and self._hide_secrets:
             text = getattr(event, field)
-            whole = self._joined((type(event), event.role if type(event) is Message else ""), text)
+            whole = self.joined((type(event), event.role if type(event) is Message else ""), text)
             if whole is not text:
                 event = msgspec.structs.replace(event, **{field: whole})
         return prepare(event, hide_secrets=self._hide_secrets)
 
-    def _joined(self, kind: tuple[type, str], text: str) -> str:
-        head = self._begun.pop(kind, "")
+    def joined(self, source: Hashable, text: str) -> str:
+        """Return a text without its part of a secret that it shares with the text before, or after it, of its source.
+
+        Other secrets stay: :func:`redact` finds them.
+        """
+        head = self._begun.pop(source, "")
         rest = end_of_rest(head, text) if head else None
         end, of = rest or (0, "")
         begun = open_at_end(head + text if rest and end == len(text) else text)
         if begun:
-            self._begun[kind] = begun
+            self._begun[source] = begun
         shown = f"[redacted:{of}]{text[end:]}" if rest else text
         last = head_of(begun) if begun and len(begun) <= len(text) - end else None
         return shown if last is None else f"{shown[: len(shown) - len(begun) + last[0]]}[redacted:{last[1]}]"
