@@ -173,15 +173,14 @@ def find_shapes(text: str, data: bytes) -> Iterator[Found]:
         found: list[Found] = []
         if text[at : at + 2] in begun or before in _MARKS or data[at] in b"-_":
             found += _shapes_at(text, at)
-            if data[at] in b"-_":
-                found += _shapes_at(
-                    text, at + len(data[at : at + MAX_OPEN]) - len(data[at : at + MAX_OPEN].lstrip(b"-_"))
-                )
+            if data[at] in b"-_":  # emphasis of Markdown, or a flag
+                word = data[at : at + MAX_OPEN]
+                found += _shapes_at(text, at + len(word) - len(word.lstrip(b"-_")))
         if first != tried:
             tried = first
-            if first != at:
-                found += _shapes_at(text, first)
             ahead = data[first - 1] if first else _SPACE
+            if first != at and (text[first : first + 2] in begun or ahead in _MARKS):
+                found += _shapes_at(text, first)
             if ahead in _LEADS and first > 1 and (ahead in b"\n\\" or data[first - 2] in _LEADS):
                 found += _begun_before(text, first)
         for start, end, kind in found:
@@ -227,8 +226,9 @@ def _begun_before(text: str, at: int) -> Iterator[Found]:
         if text[at] != "n":
             return
         at += 1
-    first = max(0, at - MAX_LEAD)
-    line = max(text.rfind("\n", first, at), text.rfind("\\n", first, at))
+    first, line = max(0, at - MAX_LEAD), at - 1
+    if text[line] != "\n":
+        line = max(text.rfind("\n", first, at), text.rfind("\\n", first, at))
     if line < 1:
         return
     index, begin = _index(), max(0, line - MAX_ROW)
