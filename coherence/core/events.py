@@ -32,6 +32,8 @@ LOW_LOGPROB = -2.3
 """Tokens below this log-probability (10 %) count as low-confidence."""
 
 MAX_SPANS = 8
+MAX_FAULT = 500
+"""Characters of an exception's message that are recorded."""
 
 BLOCK = "block"
 """Subject of a judgement that ends a block."""
@@ -440,10 +442,12 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
 
 def make_fault(where: str, error: BaseException | str) -> Fault:
     """Return the event of something that failed."""
+    from coherence.core.redact import redacted_start  # which imports this module
+
     if isinstance(error, str):
         return Fault(where, "fault", str.__str__(error))
     try:
-        message = one_line(str(error)[:500])
+        message = one_line(redacted_start(str(error), MAX_FAULT))
     except Exception:
         message = "its message cannot be shown"
     return Fault(where, type(error).__name__, message)

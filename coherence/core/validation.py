@@ -68,9 +68,11 @@ def _range(least: float, most: float) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value's repr for a message, at most 80 characters of it."""
+    """Return a value's repr for a message, at most 80 characters of it, without secrets."""
+    from coherence.core.redact import redacted_start  # which imports this module
+
     try:
-        shown = repr(value)
+        shown = redacted_start(repr(value), 81)
     except Exception:
         return type(value).__name__
     return shown if len(shown) <= 80 else shown[:80] + "…"
@@ -163,7 +165,7 @@ def _plain(field: str, value: Any, depth: int) -> Any:
 
 def _as_text(value: object) -> str:
     try:
-        return clean(str.__str__(str(value)))
+        return _LONE_SURROGATE.sub("\ufffd", str.__str__(str(value)))
     except Exception:
         return f"<{type(value).__name__}>"
 

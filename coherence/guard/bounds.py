@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
+from coherence.core.redact import redacted_start
 from coherence.core.validation import check_flag, check_number, check_text, clean, shown
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -133,13 +134,14 @@ def short_repr(value: object) -> str:
     """Return what a message shows of a value: at most 100 characters of it, or the type of what is not plain."""
     plain, scalar = plain_scalar(value)
     if plain:
-        return short_text(repr(scalar[:100]) if isinstance(scalar, str) else shown(scalar))
+        return short_text(repr(redacted_start(scalar, 100)) if isinstance(scalar, str) else shown(scalar))
     return short_text(shown(value)) if type(value) is tuple else type(value).__name__
 
 
 def short_text(text: str) -> str:
-    """Return at most 100 characters of a text, fit for UTF-8."""
-    return clean(text if len(text) <= 100 else text[:100] + "…")
+    """Return at most 100 characters of a text, without secrets and fit for UTF-8."""
+    found = redacted_start(text, 101)
+    return clean(found if len(found) <= 100 else found[:100] + "…")
 
 
 AUTO_APPLY = ("auto_apply", "auto_apply_enabled")

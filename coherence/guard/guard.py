@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_args, overload
 
 from coherence.core.config import disabled
+from coherence.core.redact import redact
 from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.guard.account import Account
 from coherence.guard.adapter import adapter_of
@@ -523,5 +524,5 @@ class Guard:
 
 
 def checked_why(why: str) -> str:
-    """Return a reason as it is kept."""
-    return clean(check_text("why", why), MAX_WHY)
+    """Return a reason as it is kept: without secrets."""
+    return clean(redact(check_text("why", why)), MAX_WHY)

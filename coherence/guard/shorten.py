@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from coherence.core.redact import redact
+from coherence.core.redact import redacted_end, redacted_start
 from coherence.core.validation import clean
-
-MARGIN = 4_000
-"""Characters beyond a cut that are searched for secrets too; a private key of 4,096 bits has 3,300."""
 
 
 def shortened(text: str, most: int) -> str:
@@ -30,10 +27,6 @@ def shortened(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return clean(text)
-    half, seen = most // 2, min(most // 2 + MARGIN, len(text))
-    start, end = redact(text[:seen]), redact(text[-seen:])
-    if seen < len(text):
-        # What has moved up from near the end of what was seen may be a part of a secret that was cut.
-        start, end = start[: max(len(start) - MARGIN // 2, 0)], end[MARGIN // 2 :]
+    half = most // 2
     left_out = f"[… {len(text) - 2 * half:,} of {len(text):,} characters left out …]"
-    return clean(f"{start[:half]}\n{left_out}\n{end[-half:]}")
+    return clean(f"{redacted_start(text, half)}\n{left_out}\n{redacted_end(text, half)}")

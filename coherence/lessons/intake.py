@@ -6,7 +6,7 @@ import time
 from typing import Literal
 
 from coherence.core.protocols import Embedder
-from coherence.core.redact import redact
+from coherence.core.redact import redact, redacted_end, redacted_start
 from coherence.core.validation import check_count, check_number, check_text, clean, shown
 from coherence.lessons.clean import HEAD, MAX_LESSON, TAIL
 from coherence.lessons.names import anchor_of, kept_names
@@ -19,9 +19,6 @@ from coherence.sensor.embedding_cache import EmbeddingCache
 MAX_FIX = 2_000
 MAX_NAME = 200
 MAX_ORIGIN = 1_000
-MARGIN = 4_000
-"""Characters beyond each cut that are looked at for secrets: more than a private key has."""
-
 AROUND = 2
 """Lines before and after the one that says what went wrong, that are kept of a long error."""
 
@@ -104,6 +101,11 @@ def ends(text: str) -> str:
     """Return what of a text is looked at: all, or both ends of a long one, without what no file can hold."""
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}"
+    return plain(text)
+
+
+def plain(text: str) -> str:
+    """Return a text without what no file can hold."""
     return clean(text, HEAD + TAIL + 100).replace("\0", "\ufffd")
 
 
@@ -111,8 +113,7 @@ def safe_ends(text: str) -> str:
     """Return what of a text is looked at, without secrets; one that a cut goes through is seen whole before."""
     if len(text) <= HEAD + TAIL:
         return redact(ends(text))
-    first, last = redact(ends(text[: HEAD + MARGIN])), redact(ends(text[-TAIL - MARGIN :]))
-    return f"{first[:HEAD]}\n[…]\n{last[-TAIL:]}"
+    return plain(f"{redacted_start(text, HEAD)}\n[…]\n{redacted_end(text, TAIL)}")
 
 
 def short(text: str, most: int) -> str:

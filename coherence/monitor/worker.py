@@ -18,7 +18,7 @@ import coherence.core.events as events
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, FleetContext, is_success, make_fault
 from coherence.core.readings import Reading
-from coherence.core.redact import prepare
+from coherence.core.redact import Redactor, prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
@@ -122,6 +122,7 @@ class Worker:
         self.closed = False
         self._reopen = opened.reopen
         self._config = config
+        self._redactor = Redactor(hide_secrets=config.redact)
         self._full = full
         self._peers = peers
         self._lesson_recall = lesson_recall
@@ -437,7 +438,7 @@ class Worker:
 
     def _prepared(self, event: Event) -> Event:
         try:
-            return prepare(event, hide_secrets=self._config.redact)
+            return self._redactor.prepare(event)
         except Exception as error:  # a secret must not slip through because a rule failed
             return make_fault("prepare", error)
 

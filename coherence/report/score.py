@@ -14,7 +14,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading, metric_of, number_of
-from coherence.core.redact import redact, redact_value
+from coherence.core.redact import Redactor, redact, redact_value
 from coherence.core.signs import said
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import TickResult
@@ -275,10 +275,11 @@ def index_of(reading: Reading) -> float:
 
 def without_secrets(transcript: Transcript) -> Transcript:
     """Return a run whose texts and arguments hold no secrets, for whatever is written of it."""
+    redactor = Redactor(hide_secrets=True)
     steps = tuple(
         msgspec.structs.replace(
             step,
-            content=redact(step.content),
+            content=redact(redactor.joined(step.role, step.content)),
             tool_calls=tuple(
                 msgspec.structs.replace(call, arguments=redact_value(call.arguments)) for call in step.tool_calls
             ),

@@ -39,6 +39,7 @@ import lesson_recall
 import loops
 import numpy as np
 import outcome_risk
+import redaction
 import router_states
 import scope_drift
 import trust
@@ -270,7 +271,7 @@ def main() -> None:
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    for bench in (decide, detector_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
+    for bench in (decide, detector_cost, redaction, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import get_args
 
 import msgspec
 import pytest
 
 from coherence.core.events import (
+    MAX_FAULT,
     TEXT_FIELDS,
     Event,
     Fault,
@@ -20,8 +22,10 @@ from coherence.core.events import (
     ToolResult,
     Usage,
     encode_event,
+    make_fault,
 )
-from coherence.core.redact import NAMES_OF, prepare
+from coherence.core.redact import NAMES_OF, prepare, redacted_end, redacted_start
+from coherence.core.validation import shown
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
@@ -81,3 +85,30 @@ def test_prepare_names_and_ids_hold_no_secrets_either() -> None:
     for event in events:
         assert secret not in encode_event(prepare(event, hide_secrets=True))
         assert secret in encode_event(prepare(event, hide_secrets=False))
+
+
+@pytest.mark.parametrize("before", range(440, 505, 4))
+def test_make_fault_a_secret_at_the_cut_of_a_long_message_is_hidden_whole(before: int) -> None:
+    fault = make_fault("there", ValueError("x" * before + " " + SECRET + " " + "y" * 20_000))
+    assert SECRET[:8] not in fault.message and len(fault.message) == MAX_FAULT
+
+
+@pytest.mark.parametrize("before", range(0, 90, 3))
+def test_shown_a_secret_at_the_cut_of_a_message_is_hidden_whole(before: int) -> None:
+    text = shown("x" * before + " " + SECRET + " " + "y" * 20_000)
+    assert SECRET[:8] not in text and len(text) == 81  # and an ellipsis
+
+
+@pytest.mark.parametrize("cut", [redacted_start, lambda text, most: redacted_end(text[::-1], most)[::-1]])
+def test_redacted_start_and_end_leave_no_part_of_a_secret(cut: Callable[[str, int], str]) -> None:
+    key = "\n".join(
+        ["-----BEGIN " + "PRIVATE KEY-----", *["MIIEowIBAAKCAQEA" * 4] * 50, "-----END " + "PRIVATE KEY-----"]
+    )
+    if cut is not redacted_start:
+        key = key[::-1]
+    text = "a " * 20 + key + " b" * 20_000
+    for most in (10, 60, 100, 3_000, 4_200, 8_000):
+        found = cut(text, most)
+        assert len(found) <= most
+        assert "MIIEowIBAAKCAQEA" not in found and "MIIEowIBAAKCAQEA"[::-1] not in found
+    assert cut("short", 100) == "short"

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from coherence.guard import Guard
+from coherence.guard.bounds import short_repr, short_text
+from coherence.guard.guard import checked_why
 from guard.helpers import Boom
 
 KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
@@ -46,3 +48,19 @@ def test_wrap_no_secret_of_a_call_reaches_the_disk_or_a_strategy(tmp_path: Path)
     assert b"Boom" in written
     assert b"Ab3dE5fG7h" not in written
     assert b"hunter2222" not in written
+
+
+def test_checked_why_a_reason_is_kept_without_secrets_wherever_it_is_cut(tmp_path: Path) -> None:
+    for before in range(0, 2_100, 70):
+        assert KEY[:20] not in checked_why("x" * before + " " + KEY)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        guard.propose("a", {"level": 2}, f"because {KEY}")
+        assert KEY[:20] not in str(guard.history("a"))
+        guard.flush()
+        assert b"Ab3dE5fG7h" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_short_text_and_short_repr_cut_no_secret_in_two() -> None:
+    for before in range(0, 110, 5):
+        text = "x" * before + " " + KEY + " y" * 100
+        assert KEY[:20] not in short_text(text) + short_repr(text) + short_repr((text,))

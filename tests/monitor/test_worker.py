@@ -15,6 +15,7 @@ import pytest
 
 from coherence import Decision, Monitor, Store
 from coherence.core.events import Fault, Message, Ticked
+from coherence.core.redact import Redactor
 from coherence.monitor import worker as module
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
@@ -316,7 +317,7 @@ def test_worker_a_rule_of_redaction_that_fails_lets_no_text_through(monkeypatch:
     def fail(*_: object, **__: object) -> Any:
         raise RuntimeError("a rule broke")
 
-    monkeypatch.setattr(module, "prepare", fail)
+    monkeypatch.setattr(Redactor, "prepare", fail)
     m = monitor(config={"tick": "manual"})
     m.message("assistant", "password=hunter2!x")
     assert [record.event for record in m.events()] == [Fault("prepare", "RuntimeError", "a rule broke")]

@@ -117,6 +117,13 @@ def test_score_transcript_what_the_system_text_forbids_is_found() -> None:
     assert "broken_constraint" not in [found.rule for found in silent.decisions[0].findings if found.active]
 
 
+def test_without_secrets_one_that_two_steps_of_a_role_share_is_hidden_in_both() -> None:
+    parts = "the key is gl" + "pat-a1B2c3D4e5", "F6g7H8i9J0, keep it"
+    steps = [Step(role="assistant", content=parts[0]), RUN.steps[2], Step(role="assistant", content=parts[1])]
+    shown = [step.content for step in without_secrets(msgspec.structs.replace(RUN, steps=tuple(steps))).steps]
+    assert shown == ["the key is [redacted:gitlab-token]", RUN.steps[2].content, "[redacted:gitlab-token], keep it"]
+
+
 def test_without_secrets_the_system_text_has_none() -> None:
     found = without_secrets(POLICY).system
     assert "Never cancel an order." in found and "tiger-lily" not in found
