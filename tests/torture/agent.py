@@ -156,7 +156,26 @@ def run_continue(path: str, plan: Plan, told: Told, mend: Callable[[], None]) ->
     told("closed")
 
 
-SCRIPTS = {"store": run_store, "monitor": run_monitor, "continue": run_continue}
+def run_fork(path: str, plan: Plan, told: Told, mend: Callable[[], None]) -> None:
+    """Fork while a refused line waits in memory, and go on when the disk is mended."""
+    m = Monitor(store=path, agent="a", session="s", embedder=False, durability="full", strict=True)
+    ctypes.CDLL(None).faultfs_fail(1, plan.times, plan.kind, plan.classes)
+    try:
+        m.message("assistant", "line 0")
+    except StoreError as error:
+        told("refused", 0, str(error))
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    mend()
+    m.message("assistant", "line 1")
+    told("ack", 1)
+    m.close()
+    told("closed")
+
+
+SCRIPTS = {"store": run_store, "monitor": run_monitor, "continue": run_continue, "fork": run_fork}
 
 
 def child(plan: Plan, told: Told) -> None:

@@ -16,8 +16,8 @@ import pytest
 from torture.agent import Plan, Report
 
 HERE = Path(__file__).parent
-READ = 1
-"""Class of the operations that read; faultfs.c has the others."""
+READ, SYNC = 1, 4
+"""Classes of operations; faultfs.c has the others."""
 
 EIO, ENOSPC, TORN = 1, 2, 3
 """Ways in which an operation fails; torn: its first half is done."""

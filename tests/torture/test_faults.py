@@ -19,7 +19,7 @@ from store.rows import append, begin
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 from torture.agent import LINES, Plan, Report
-from torture.faultfs import EIO, ENOSPC, FOR_EVER, READ, TORN, Disk
+from torture.faultfs import EIO, ENOSPC, FOR_EVER, READ, SYNC, TORN, Disk
 
 SAMPLE = 2
 """Operations that a short run lets fail, of each sort."""
@@ -59,9 +59,12 @@ def check(plan: Plan, report: Report, before: int) -> None:
     kept = found[before:]
     ended = report.code == 0 and not report.all("not opened")
     if plan.script == "store":
-        # A commit that was under way when the power went may be there or not; a refused one is not.
-        assert kept[: len(acked)] == acked
-        assert len(kept) == len(acked) or (report.code and kept[len(acked) :] == [len(acked)])
+        unsaid = [number for number in kept if number not in acked]
+        assert kept == sorted([*acked, *unsaid])
+        # A commit that was under way when the power went may be there or not. A refused one is not, unless the disk
+        # failed at its very end and stayed so until the file was closed: then its log is read at the next opening.
+        cut_off = [len(acked)] if report.code else report.all("refused")[:1] if plan.times == FOR_EVER else []
+        assert unsaid in ([], cut_off)
         if ended and plan.times == FOR_EVER:  # mended in the middle
             assert acked[-LINES // 2 :] == list(range(LINES // 2, LINES))
         return
@@ -167,3 +170,15 @@ def test_store_keeps_what_it_acknowledged_whichever_operation_of_the_disk_fails(
     chosen = dice.sample(operations, SAMPLE if short else len(operations) // life.every)
     for at in sorted(chosen):
         live(at)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="a fork closes the file, so a commit whose fsync failed is found again and written once more")
+def test_monitor_a_line_whose_commit_was_refused_is_there_once_after_a_fork(
+    disk: Disk, tmp_path: Path, empty: tuple[Path, int]
+) -> None:
+    shutil.copytree(empty[0], tmp_path / "a")
+    path = tmp_path / "a" / "s.db"
+    report = disk.run(Plan(path=str(path), script="fork", times=FOR_EVER, classes=SYNC))
+    assert (report.all("refused"), report.all("ack"), report.all("closed")) == ([0], [1], [True])
+    assert lines_of(path) == [0, 1]
