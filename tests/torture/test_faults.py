@@ -21,7 +21,7 @@ from coherence.store.store import Store
 from torture.agent import LINES, Plan, Report
 from torture.faultfs import EIO, ENOSPC, FOR_EVER, READ, SYNC, TORN, Disk
 
-SAMPLE = 2
+SAMPLE = 1
 """Operations that a short run lets fail, of each sort."""
 
 

@@ -24,7 +24,7 @@ RUNS = {
 }
 """Inputs that a long run tries."""
 
-SHORT = 40
+SHORT = 80
 """A short run tries one of so many."""
 
 

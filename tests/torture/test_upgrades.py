@@ -31,7 +31,7 @@ from torture.faultfs import EIO, ENOSPC, TORN, Disk
 
 STORES = Path(__file__).parents[1] / "data" / "stores"
 VERSIONS = sorted(path.name.removesuffix(".db.xz") for path in STORES.glob("v*.db.xz"))
-SAMPLE = 4
+SAMPLE = 2
 """Operations that a short run lets fail, of each sort."""
 
 
