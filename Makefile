@@ -21,8 +21,10 @@ test: $(VENV)/dev.stamp  ## the tests, on all cores
 test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
 	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st and not torture" --hypothesis-profile=large --durations=10
 
-torture: $(VENV)/dev.stamp  ## the longest proofs: hundreds of kills and lives, a hundred thousand ticks
-	$(BIN)/pytest -q -n auto -m torture --durations=10
+# another seed: make torture SEED=7
+SEED ?= 1
+torture: $(VENV)/dev.stamp  ## the longest proofs: failing disks, random histories, fuzzing, hundreds of kills and lives
+	$(IN_MEMORY) $(BIN)/pytest -q -n auto -m torture --torture-seed=$(SEED) --durations=10
 
 test-all: test test-slow torture  ## the tests, the slow proofs, the longest ones
 

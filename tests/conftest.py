@@ -18,6 +18,13 @@ settings.register_profile("large", deadline=None, max_examples=LARGE)
 settings.load_profile("quick")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the seed of the tests in ``torture``."""
+    parser.addoption(
+        "--torture-seed", type=int, default=1, help="from which the tests in tests/torture draw all chance"
+    )
+
+
 def pytest_collectstart() -> None:
     """Collect no garbage while tests are collected: all of them stay."""
     gc.disable()

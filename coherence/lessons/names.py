@@ -143,7 +143,8 @@ def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
 @lru_cache(REMEMBERED)
 def told_names(kept: bytes) -> Told:
     """Return what :func:`kept_names` has packed."""
-    cases = {name & ~_CASE: name & _CASE for name in memoryview(kept).cast("I")}
+    # Lessons of the first version had four places, of which the last was that of the fix.
+    cases = {name & ~_CASE: min(name & _CASE, QUOTED) for name in memoryview(kept).cast("I")}
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
     return Told(cases, quoted, headed)

@@ -10,6 +10,9 @@ from coherence.core.errors import CoherenceError
 class StoreError(CoherenceError):
     """The store cannot be opened, read or written; nothing was changed by the call that raised it.
 
+    One exception: where the disk fails at the very end of a commit, and until the file is closed, the next opening may
+    find the whole transaction.
+
     Parameters
     ----------
     path : str or Path

@@ -115,13 +115,20 @@ def _refuse_strangers(path: Path, timeout_s: float) -> None:
         connection = connect(path, mode)
         try:
             found = patiently(path, timeout_s, partial(_owner, connection))
-        except sqlite3.DatabaseError:
-            if mode == "ro":
+        except sqlite3.DatabaseError as error:
+            if mode == "ro" and not (code(error) == sqlite3.SQLITE_READONLY and _was_being_made(path)):
                 raise
             continue  # another process was writing; the second look is orderly
         finally:
             connection.close()
         _refuse_stranger(path, *found)
+
+
+def _was_being_made(path: Path) -> bool:
+    """Tell whether whoever made the file was killed or lost power in its first transaction: to undo it empties it."""
+    with suppress(OSError), open(f"{path}-journal", "rb") as journal:
+        return journal.read(20)[16:] == bytes(4)  # the pages that the file had before
+    return False
 
 
 def _owner(connection: sqlite3.Connection) -> Any:

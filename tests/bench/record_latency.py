@@ -18,6 +18,9 @@ from pathlib import Path
 
 from showing import say
 
+from coherence import Monitor
+from coherence.monitor.monitor import Durability
+
 LONG = 200_000
 CASES = ("alone", "backlog", "store locked", "four busy threads")
 
@@ -29,10 +32,8 @@ def texts(count: int) -> list[str]:
     return [f"{number:9} {body}" for number in range(count)]
 
 
-def measure(case: str, durability: str, folder: Path) -> dict[str, list[float]]:
+def measure(case: str, durability: Durability, folder: Path) -> dict[str, list[float]]:
     """Record and decide; return the seconds that each call took."""
-    from coherence import Monitor
-
     path = folder / "s.db"
     m = Monitor(store=path, durability=durability, goal="make the tests pass")
     m.tool_result("warm")
@@ -105,6 +106,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 4:
-        print(json.dumps(measure(sys.argv[1], sys.argv[2], Path(sys.argv[3]))))
+        kind: Durability = "full" if sys.argv[2] == "full" else "batched"
+        print(json.dumps(measure(sys.argv[1], kind, Path(sys.argv[3]))))
     else:
         main()

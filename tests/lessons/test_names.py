@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from coherence.lessons.names import (
     LITTLE,
     MAX_KEPT_NAMES,
+    QUOTED,
     Shared,
     Told,
     asked_names,
@@ -138,6 +139,11 @@ def shared(question: str, *lessons: tuple[str, str], kinds: Sequence[str] | None
 
 def missing(name: str) -> str:
     return f"ModuleNotFoundError: No module named '{name}'"
+
+
+def test_told_names_a_fourth_place_of_the_first_version_counts_as_that_of_the_fix() -> None:
+    kept = bytes([3, 0, 0, 16])  # the checksum 0x10000000, in the place 3
+    assert told_names(kept) == Told({0x10000000: QUOTED}, frozenset({0x10000000}), frozenset({0x10000000}))
 
 
 def test_shared_the_name_that_matters_weighs_more_than_what_all_have() -> None:

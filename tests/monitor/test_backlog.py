@@ -25,9 +25,9 @@ LONG = 200_000
 class SlowEmbedder(HashingEmbedder):
     """Takes a moment for every text, as a model does."""
 
-    def embed(self, texts: list[str]) -> Any:
-        time.sleep(0.002 * len(texts))
-        return super().embed(texts)
+    def embed(self, text: str, /) -> Any:
+        time.sleep(0.002)
+        return super().embed(text)
 
 
 def events_of(path: Path) -> list[Any]:

@@ -95,7 +95,8 @@ def test_post_interrupted_at_any_call_loses_nothing_and_keeps_the_order(
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
 def test_post_of_finalizers_at_every_allocation_is_stored(tmp_path: Path, durability: Durability) -> None:
-    path, m = tmp_path / "s.db", None
+    path = tmp_path / "s.db"
+    alive: list[Monitor] = []
     made: list[str] = []
 
     class Dying:
@@ -103,11 +104,12 @@ def test_post_of_finalizers_at_every_allocation_is_stored(tmp_path: Path, durabi
             self.itself = self  # only the collector ends it
 
         def __del__(self) -> None:
-            if m is not None:
+            for told in alive:
                 made.append(f"died {len(made)}")
-                m.message("user", made[-1])
+                told.message("user", made[-1])
 
     m = monitor(path, durability)
+    alive.append(m)
     old = gc.get_threshold()
     gc.set_threshold(1)
     try:
@@ -118,10 +120,10 @@ def test_post_of_finalizers_at_every_allocation_is_stored(tmp_path: Path, durabi
     finally:
         gc.set_threshold(*old)
     gc.collect()
+    alive.clear()
     m.close()
     assert len(made) == 90
     assert sorted(text for text in said(path) if text.startswith("died")) == sorted(made)
-    m = None
 
 
 class Recording(logging.Handler):

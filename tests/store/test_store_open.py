@@ -75,6 +75,38 @@ def test_open_store_another_programs_file_is_refused_and_not_touched(tmp_path: P
     assert os.listdir(tmp_path) == [path.name]
 
 
+def interrupt(path: Path, target: Path, begun: bool) -> None:
+    """Copy a file and its journal out of the midst of a transaction, which makes the file unless it is ``begun``."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")  # pages are written before the end
+    if begun:
+        connection.execute("CREATE TABLE of_others (x)")
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE big AS SELECT zeroblob(100000) AS x")
+    for suffix in ("", "-journal"):
+        Path(f"{target}{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    connection.close()
+    assert target.stat().st_size and Path(f"{target}-journal").stat().st_size
+
+
+def test_open_store_a_file_whose_first_transaction_was_interrupted_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    interrupt(tmp_path / "other.db", path, begun=False)
+    with Store(path) as store:
+        assert store.recovered_from is None
+        assert append(store, begin(store), 3) == 3
+        assert store.verify() == []
+
+
+def test_open_store_another_programs_interrupted_transaction_is_not_undone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    interrupt(tmp_path / "other.db", path, begun=True)
+    before = [Path(f"{path}{suffix}").read_bytes() for suffix in ("", "-journal")]
+    with pytest.raises(StoreError):
+        Store(path)
+    assert [Path(f"{path}{suffix}").read_bytes() for suffix in ("", "-journal")] == before
+
+
 def test_open_store_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
     path, copy = tmp_path / "live.sqlite", tmp_path / "copy.sqlite"
     connection = sqlite3.connect(path)
