@@ -120,19 +120,35 @@ def _opened(
     row: SessionRow,
     book: StoreBook,
 ) -> OpenSession:
-    def reopen() -> tuple[AgentPipeline, int]:
-        pipeline = make_pipeline(
-            spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration
-        )
-        return pipeline, load(pipeline, store, row)
+    newest: tuple[int, bytes] | None = None
 
-    pipeline, seq = reopen()
+    def fresh() -> AgentPipeline:
+        return make_pipeline(spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration)
+
+    def reopen() -> tuple[AgentPipeline, int]:
+        nonlocal newest
+        pipeline = fresh()
+        seq = load(pipeline, store, row, known=newest)
+        # Two processes that take turns reopen at every turn: each folds only what is new since its last one.
+        newest = seq, pack(pipeline.snapshot())
+        return pipeline, seq
+
+    pipeline = fresh()
+    seq = load(pipeline, store, row)
     pipeline.runs.pop_finished()  # which are in the store
     return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq), reopen)
 
 
-def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | None = None) -> int:
+def load(
+    pipeline: AgentPipeline,
+    store: Store,
+    row: SessionRow,
+    until: int | None = None,
+    known: tuple[int, bytes] | None = None,
+) -> int:
     """Bring a fresh pipeline to where a session stands: the newest snapshot, then the events after it.
+
+    ``known`` is a snapshot of this process, taken after the event of that number.
 
     Returns
     -------
@@ -140,6 +156,8 @@ def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | No
         Number of the newest event.
     """
     found = store.snapshot(row.id, until=until)
+    if known is not None and (found is None or known[0] > found[0]):
+        found = known
     seq = 0
     if found is not None:
         seq = found[0]
