@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from coherence import Monitor, Store
 from coherence.core.events import Message, decode_event
 from coherence.guard import Guard
 from coherence.lessons import LessonStore
+from coherence.monitor import worker
 from coherence.providers import HashingEmbedder
 
 ROOT = str(Path(coherence.__file__).parent)
@@ -249,3 +251,100 @@ def test_post_from_many_threads_that_interrupt_themselves_is_stored(tmp_path: Pa
     assert sum("interrupts" in text for text in texts) == sum(told)
     for name in range(4):
         assert [text for text in texts if text.startswith(f"{name} says")] == [f"{name} says {n}" for n in range(5)]
+
+
+class Schedule:
+    """Interruptions of one life, drawn from a seed: records, questions, finalizers, signals and the clock."""
+
+    def __init__(self, m: Monitor, seed: int) -> None:
+        self.m, self.seed = m, seed
+        self.now = 1_800_000_000.0
+        self.told: list[str] = []
+
+    def time(self) -> float:
+        """Return the wall time, which another one may set back."""
+        self.now += 0.001
+        return self.now
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+        self.m.message("user", text)
+
+    def drop(self, text: str) -> None:
+        """Leave a finalizer to the collector, which is asked to come now."""
+        schedule = self
+
+        class Dying:
+            def __init__(self) -> None:
+                self.itself = self
+
+            def __del__(self) -> None:
+                schedule.tell(text)
+
+        Dying()
+        gc.collect()
+
+    def run(self, name: int) -> None:
+        """Live on one thread, interrupted at places that only the seed decides."""
+        random = Random(f"{self.seed} {name}")
+        main = threading.current_thread() is threading.main_thread()
+        left, wait = 40, random.randrange(1, 200)
+
+        def at(frame: FrameType, what: str, _: Any) -> None:
+            nonlocal left, wait
+            if not left or not frame.f_code.co_filename.startswith(ROOT):
+                return
+            wait -= 1
+            if wait:
+                return
+            left, wait = left - 1, random.randrange(1, 200)
+            text = f"{name} interrupts {left}"
+            act = random.randrange(6 if main else 5)
+            if act == 0:
+                self.m.decide()
+            elif act == 1:
+                self.m.check("Bash", {"command": "ls"})
+            elif act == 2:
+                self.now += random.choice([-3_600.0, 3_600.0])
+            elif act == 3:
+                self.drop(text)
+            elif act == 5:
+                signal.raise_signal(signal.SIGUSR1)
+            else:
+                self.tell(text)
+
+        sys.setprofile(at)
+        try:
+            for number in range(4):
+                life(self.m, number)
+                self.tell(f"{name} says {number}")
+        finally:
+            sys.setprofile(None)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
+def test_post_under_a_seeded_schedule_of_threads_finalizers_signals_and_clock_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, durability: Durability
+) -> None:
+    path = tmp_path / "s.db"
+    m = monitor(path, durability)
+    schedule = Schedule(m, seed)
+    monkeypatch.setattr(worker, "time", schedule)
+    old = signal.signal(signal.SIGUSR1, lambda *_: schedule.tell(f"signal {len(schedule.told)}"))
+    threads = [threading.Thread(target=schedule.run, args=(name,)) for name in range(1, 4)]
+    try:
+        for thread in threads:
+            thread.start()
+        schedule.run(0)
+        for thread in threads:
+            thread.join(120)
+        assert not any(thread.is_alive() for thread in threads)
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    gc.collect()
+    m.close()
+    texts = [text for text in said(path) if not text.startswith("step")]
+    assert sorted(texts) == sorted(schedule.told)
+    assert len(schedule.told) > 4 * 4 + 20
