@@ -128,6 +128,7 @@ class Fleet:
             If the parent is not an agent of this fleet, or options are given for an agent that exists.
         """
         name = read_name("name", name)
+        parent = None if parent is None else read_name("parent", parent)
         with self._lock:
             found = self._agents.get(name)
             if found is not None:

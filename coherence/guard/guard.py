@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_args, overload
 
+from coherence.core.callback import wall_clock
 from coherence.core.config import disabled
 from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.guard.account import Account
@@ -30,7 +31,7 @@ from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
 from coherence.guard.ledger import read_history
-from coherence.guard.measure import Measuring, Started
+from coherence.guard.measure import LEAST_ANSWER_S, Measuring, Started
 from coherence.guard.patch_events import Decision, Policy
 from coherence.guard.patches import notice_of
 from coherence.guard.proposals import Plan, checked_patch, refuses
@@ -186,8 +187,10 @@ class Guard:
         )
         self._wait_s = check_number("wait_s", wait_s, least=0, most=3600)
         self.durability = durability
-        self._clock = clock
+        if not callable(clock):
+            raise TypeError(f"clock must be callable, not {shown(clock)}")
         self._troubles = ErrorCounts()
+        self._clock = clock = wall_clock(clock, max(self._wait_s, LEAST_ANSWER_S), self._troubles.failed)
         # a store that was passed in is the host's, and stays open
         owns_store = not isinstance(store, Store)
         if store is None:
@@ -195,7 +198,7 @@ class Guard:
         self.store = None if disabled() else TemporaryStore() if store == ":memory:" else as_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls are only run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
-        measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
+        measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles, self._wait_s)
         self._runner = Runner(
             self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, owns_store=owns_store
         )

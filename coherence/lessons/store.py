@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from coherence.core.protocols import Embedder
 from coherence.core.reentrancy import do_later, is_inside
-from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.core.validation import check_count, check_flag, check_items, check_number, check_text, clean, shown
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
@@ -266,13 +266,13 @@ class LessonStore:
         if limit is not None:
             check_count("limit", limit)
         if pattern is not None:
-            check_text("pattern", pattern)
+            pattern = check_text("pattern", pattern)
         return table.walk(self.store, limit=limit, pattern=pattern)
 
     def remove(self, lesson_ids: Sequence[int]) -> int:
         """Remove lessons; return how many existed. They are not learned again from the same events."""
         self._usable()
-        ids = [check_count("lesson_ids", id) for id in lesson_ids]
+        ids = [check_count("lesson_ids", id) for id in check_items("lesson_ids", lesson_ids)]
         with self.store.transaction() as transaction:
             return sum(table.remove(transaction, id) for id in ids)
 

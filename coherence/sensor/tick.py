@@ -9,7 +9,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
+from coherence.core.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.core.errors import UnknownSourceError
+from coherence.core.plugin_calls import Group, Stages
 from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.core.readings import (
     KINDS,
@@ -26,10 +28,8 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
-from coherence.sensor.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import BandEdges, Missing, band_of, score
-from coherence.sensor.plugin_calls import Group, Stages
 from coherence.sensor.windows import Windows
 
 MAX_TEXTS = 2_000_000

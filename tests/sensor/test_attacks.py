@@ -217,7 +217,7 @@ def test_attacks_texts_of_a_subclass_of_str_are_taken_by_their_characters() -> N
 
 
 def test_attacks_a_fault_of_this_package_is_a_reading_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coherence.sensor.plugin_calls.submit", raising(RuntimeError("can't start new thread")))
+    monkeypatch.setattr("coherence.core.plugin_calls.submit", raising(RuntimeError("can't start new thread")))
     reading = probe(CallableState(goals=lambda: ["g"])).measure_sync()
     assert (reading.coverage, reading.errors[0].message) == (0.0, "can't start new thread")
 
