@@ -23,11 +23,11 @@ from coherence.core.callback import Callback
 from coherence.core.plain import is_a, type_name
 from coherence.core.reentrancy import do_later, is_inside
 from coherence.core.strangers import Asking, ask, asking
-from coherence.core.validation import check_text, plain_text, shown
+from coherence.core.validation import check_text, plain_text
 from coherence.guard.context import serving
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.executor import Actor, Taken
-from coherence.guard.measure import LEAST_ANSWER_S, Measuring, Started
+from coherence.guard.executor import CHANGE_S, Actor, Taken
+from coherence.guard.measure import LEAST_ANSWER_S, MAX_TASK, Measuring, Started
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.threads import aside, in_guard_thread, start_thread
 from coherence.guard.traces import Entry
@@ -47,13 +47,6 @@ REFRESH_S = 0.05
 
 LEAST_WRITE_S = 1.0
 """A call that waits for the store waits so long at least."""
-
-
-CHANGE_S = 30.0
-"""Seconds that the end of a guard waits for an adapter that is changing a configuration.
-
-If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
-"""
 
 
 class Out(msgspec.Struct, Generic[T], frozen=True):
@@ -217,12 +210,12 @@ class Runner:
         if text is not None:
             return text
         with asking(Asking(self._wait_s)):
-            call = ask(task, lambda: shown(task))
-        if call.failure is None:
-            shown_task: str = call.value
-            return shown_task
-        self.troubles.add("task", call.failure.message, kind=call.failure.kind)
-        return type_name(task)
+            call = ask(task, lambda: str.__str__(repr(task))[:MAX_TASK])
+        if call.failure is not None:
+            self.troubles.add("task", call.failure.message, kind=call.failure.kind)
+            return type_name(task)
+        found: str = call.value
+        return found
 
     def _drawn_by(self, call_id: Callable[[], str | None]) -> str | None:
         """Return what a host makes of the arguments of a call; None = a new id."""
