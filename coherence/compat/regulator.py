@@ -152,11 +152,11 @@ class Regulator:
         window_secs : float
             Seconds after an answer in which such a message counts, above 0.
         """
-        check_number("window_secs", window_secs, least=0.0)
-        if not window_secs > 0:
+        window_s = check_number("window_secs", window_secs, least=0.0)
+        if not window_s > 0:
             raise ValueError(f"window_secs must be above 0, not {shown(window_secs)}")
         with self._lock:
-            self._saved.window_s = float(window_secs)
+            self._saved.window_s = window_s
         return self
 
     def on_event(self, event: told.LLMEvent) -> None:

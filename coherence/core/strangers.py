@@ -95,7 +95,7 @@ def ask_each(readings: Sequence[tuple[object, Callable[[], Any]]]) -> list[Plugi
             if call.failure is None and call.value is None:
                 call.skip("RuntimeError", str(error))
     for key, (kind, breaker) in found.items():
-        if breaker.strikes:
+        if breaker.running or breaker.rest:
             _remember(key, kind, breaker)
     return calls
 

@@ -51,7 +51,7 @@ def plain_text(value: object) -> str | None:
 
 def check_number(field: str, value: object, *, least: float = -math.inf, most: float = math.inf) -> float:
     """Return a finite number in a range, or raise TypeError or ValueError that names the field."""
-    number = _number_of(value)
+    number = plain_number(value)
     if number is None:
         raise TypeError(f"{field} must be a number, not {shown(value)}")
     # in this form it refuses NaN, infinity and ints beyond any float, too
@@ -62,7 +62,7 @@ def check_number(field: str, value: object, *, least: float = -math.inf, most: f
 
 def check_count(field: str, value: object, *, least: int = 0, most: int = 2**53) -> int:
     """Return a whole number in a range, or raise TypeError or ValueError that names the field."""
-    number = _number_of(value)
+    number = plain_number(value)
     if type(number) is not int:
         raise TypeError(f"{field} must be an int, not {shown(value)}")
     if not least <= number <= most:
@@ -97,8 +97,14 @@ def check_items(field: str, value: object) -> list[object]:
     return found
 
 
-def _number_of(value: Any) -> float | int | None:
-    """Return a value as exactly an int or a float, None for anything else; no method of a subclass is called."""
+def plain_number(value: Any) -> float | int | None:
+    """Return a value as exactly an int or a float, None for anything else; no method of a subclass is called.
+
+    Examples
+    --------
+    >>> plain_number(2), plain_number(0.5), plain_number(True), plain_number("2")
+    (2, 0.5, None, None)
+    """
     kind = type(value)
     if kind is int or kind is float:
         found: float | int = value
@@ -219,7 +225,7 @@ def _copied(field: str, value: Any, depth: int, strangers: list[_Stranger]) -> A
         return value
     if issubclass(kind, str):
         return _LONE_SURROGATE.sub("\ufffd", str.__str__(value))
-    if isinstance(number := _number_of(value), float):
+    if isinstance(number := plain_number(value), float):
         return number
     if number is not None:
         if -(2**63) <= number < 2**64:
@@ -241,7 +247,7 @@ _KEYS = (str, int, float, type(None))
 
 
 def _key(key: Any) -> str:
-    number = _number_of(key)
+    number = plain_number(key)
     return clean(str.__str__(key)) if issubclass(type(key), str) else str(key if number is None else number)
 
 

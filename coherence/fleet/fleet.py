@@ -222,7 +222,7 @@ class Fleet:
         claude_sub is in trouble, and 0.30 of it reaches this agent (claude_sub > planner)
         """
         source, target = read_name("source", source), read_name("target", target)
-        check_number("trust_weight", trust_weight, least=0.0, most=1.0)
+        trust_weight = check_number("trust_weight", trust_weight, least=0.0, most=1.0)
         with self._lock:
             if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
                 self.trust.add_edge(source, target, trust_weight, fixed=fixed)

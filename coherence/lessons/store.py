@@ -215,9 +215,9 @@ class LessonStore:
             The file cannot be read.
         """
         text = check_text("text", text)
-        check_count("k", k, least=1)
+        k = check_count("k", k, least=1)
         if least is not None:
-            check_number("least", least, least=0.0, most=1.0)
+            least = check_number("least", least, least=0.0, most=1.0)
         if tool is not None:
             tool = check_text("tool", tool)
         question = safe_ends(text)
@@ -243,7 +243,7 @@ class LessonStore:
             There is no such lesson.
         """
         self._usable()
-        check_count("lesson_id", lesson_id)
+        lesson_id = check_count("lesson_id", lesson_id)
         check_flag("helped", helped)
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
@@ -257,14 +257,14 @@ class LessonStore:
     def get(self, lesson_id: int) -> Lesson | None:
         """Return a lesson and where it was learned, ``None`` if no lesson has this id."""
         self._usable()
-        check_count("lesson_id", lesson_id)
+        lesson_id = check_count("lesson_id", lesson_id)
         return table.read_whole(self.store, lesson_id)
 
     def lessons(self, *, limit: int | None = None, pattern: str | None = None) -> Iterator[Lesson]:
         """Yield lessons, the most recently used first; a lesson that is used meanwhile may be left out."""
         self._usable()
         if limit is not None:
-            check_count("limit", limit)
+            limit = check_count("limit", limit)
         if pattern is not None:
             pattern = check_text("pattern", pattern)
         return table.walk(self.store, limit=limit, pattern=pattern)

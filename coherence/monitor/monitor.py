@@ -156,7 +156,7 @@ class Monitor(HostEvents, MonitorView):
         self.strict = check_flag("strict", strict)
         self._told: set[str] = set()
         if goal is not None:
-            check_text("goal", goal, empty=False)
+            goal = check_text("goal", goal, empty=False)
         if durability not in get_args(Durability):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
         if source not in events.SOURCES:
@@ -443,7 +443,7 @@ class Monitor(HostEvents, MonitorView):
         What is the weather in Oslo today?
         """
         request = check_text("prompt", prompt)
-        check_count("limit", limit)
+        limit = check_count("limit", limit)
         self._file_corrections()
         with self._worker.settled() as pipeline:
             kept = pipeline.corrections
