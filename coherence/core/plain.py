@@ -58,7 +58,12 @@ def type_name(value: object) -> str:
     >>> type_name(3)
     'int'
     """
-    return str(_NAME.__get__(type(value)))
+    return name_of(type(value))
+
+
+def name_of(kind: type) -> str:
+    """Return the name of a type, which the type itself cannot change."""
+    return str(_NAME.__get__(kind))
 
 
 def is_a(value: object, kind: type[T]) -> TypeGuard[T]:

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_arg
 
 from coherence.core.callback import wall_clock
 from coherence.core.config import disabled
-from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, plain_text, shown
 from coherence.guard.account import Account
 from coherence.guard.adapter import adapter_of
 from coherence.guard.bounds import Bounds
@@ -116,9 +116,10 @@ class Guard:
         result is returned and they go on; ``patch_applied`` and ``rolled_back`` say what was done by then. Only one
         call waits for a step, not the calls made meanwhile. Interrupts and :meth:`arun` never wait. With
         ``durability="full"`` a call waits equally long for the store, but at least 1 s. What could not be written by
-        then is counted and written later.
+        then is counted and written later. ``is_success`` and ``cost_of`` together, ``call_id`` and ``clock`` may take
+        equally long, at least 1 s; one that hangs is left out while it does so.
     clock : callable
-        Returns the Unix time in seconds.
+        Returns the Unix time in seconds. If it fails, time goes on from its newest reading, else it is the system's.
 
     Raises
     ------
@@ -158,10 +159,10 @@ class Guard:
         wait_s: float = 1.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if policy not in get_args(Policy):
-            raise ValueError(f"policy must be 'sequential' or 'classic', not {policy!r}")
-        if durability not in get_args(Durability):
-            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
+        if plain_text(policy) not in get_args(Policy):
+            raise ValueError(f"policy must be 'sequential' or 'classic', not {shown(policy)}")
+        if plain_text(durability) not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {shown(durability)}")
         check_methods("strategy", strategy, ("analyze",))
         check_methods("config_adapter", config_adapter, ADAPTER)
         check_notifier(notifier)

@@ -184,7 +184,7 @@ class HostEvents(ABC):
         """
 
         def make() -> Event:
-            id = guidance.id if is_a(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
             return events.Message("system", "", firing=id)
 
         self._record(make)
@@ -193,7 +193,7 @@ class HostEvents(ABC):
         """Record a judgement of a guidance: ``good=False`` = it was wrong."""
 
         def make() -> Event:
-            id = guidance.id if is_a(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
             if id == events.BLOCK:
                 raise ValueError("guidance must be a firing or its id; unblock() ends a block")
             return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)

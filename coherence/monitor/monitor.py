@@ -157,10 +157,10 @@ class Monitor(HostEvents, MonitorView):
         self._told: set[str] = set()
         if goal is not None:
             goal = check_text("goal", goal, empty=False)
-        if durability not in get_args(Durability):
-            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
-        if source not in events.SOURCES:
-            raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
+        if plain_text(durability) not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {shown(durability)}")
+        if plain_text(source) not in events.SOURCES:
+            raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {shown(source)}")
         check_plugins("metrics", metrics, check_metric)
         check_plugins("rules", rules, check_rule)
         check_plugins("detectors", detectors, check_detector)
