@@ -12,13 +12,13 @@ import msgspec
 
 from coherence.baseline.calibration import SHIPPED
 from coherence.baseline.own_life import MAX_TOOL
+from coherence.core.calls import runs_in_place
 from coherence.core.decisions import Finding
 from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
 from coherence.core.readings import Reading
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.hijack import ALARM_5, HijackDetector, HijackScore, JudgedCall
-from coherence.sensor.calls import runs_in_place
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.rows import RunRow
 from coherence.store.runs import CALL

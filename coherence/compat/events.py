@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
+from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_number, shown, to_json
 
 MAX_TOKENS = 10**12
 """Tokens of one model call at most, as everywhere in this package."""
@@ -55,11 +55,12 @@ class LLMEvent(msgspec.Struct, frozen=True, tag_field="kind"):
             Its place in the answer, 0 or more.
         """
         check_text("token", token)
-        if logprob is not None and (isinstance(logprob, bool) or not isinstance(logprob, int | float)):
+        number = None if logprob is None else plain_number(logprob)
+        if logprob is not None and number is None:
             raise TypeError(f"logprob must be a number or None, not {shown(logprob)}")
         check_count("index", index)
-        known = logprob is not None and -1e9 <= logprob < 0
-        return Token(float(logprob) if logprob is not None and known else None)
+        known = number is not None and -1e9 <= number < 0
+        return Token(float(number) if number is not None and known else None)
 
     @staticmethod
     def turn_complete(full_response: str) -> TurnComplete:

@@ -16,6 +16,8 @@ from coherence.compat.confidence import text_confidence
 from coherence.compat.decisions import Decision
 from coherence.compat.judge import CONFIG, TurnLoop, judge, pattern_for
 from coherence.compat.saved import Saved, Turn, from_text, merged, new_saved, to_text
+from coherence.core.callback import wall_clock
+from coherence.core.calls import PluginCall
 from coherence.core.config import disabled
 from coherence.core.events import (
     Correction,
@@ -31,6 +33,7 @@ from coherence.core.events import (
 )
 from coherence.core.protocols import Embedder, Rule
 from coherence.core.redact import prepare
+from coherence.core.strangers import WAIT_S
 from coherence.core.validation import MAX_NAME, check_count, check_number, check_text, clean, shown
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.correction_prompt import inject
@@ -62,7 +65,8 @@ class Regulator:
         What compares texts by meaning; default: the shipped MiniLM model, about 10 ms a text at a decision. ``False``:
         by words only, in microseconds, which sees less.
     clock : callable
-        Returns Unix seconds.
+        Returns Unix seconds. One that raises, hangs or returns no finite number is logged, and time goes on from its
+        newest reading.
 
     Examples
     --------
@@ -80,7 +84,8 @@ class Regulator:
             raise TypeError(f"clock must be callable, not {shown(clock)}")
         self._saved = saved
         self._embedder = embedder
-        self._clock = clock
+        self._own_clock = clock
+        self._clock = wall_clock(clock, WAIT_S, _log_clock)
         self._lock = RLock()
         self._off = disabled()
         self._decision: Decision | None = None
@@ -147,11 +152,11 @@ class Regulator:
         window_secs : float
             Seconds after an answer in which such a message counts, above 0.
         """
-        check_number("window_secs", window_secs, least=0.0)
-        if not window_secs > 0:
+        window_s = check_number("window_secs", window_secs, least=0.0)
+        if not window_s > 0:
             raise ValueError(f"window_secs must be above 0, not {shown(window_secs)}")
         with self._lock:
-            self._saved.window_s = float(window_secs)
+            self._saved.window_s = window_s
         return self
 
     def on_event(self, event: told.LLMEvent) -> None:
@@ -276,7 +281,7 @@ class Regulator:
 
     def copy(self) -> Regulator:
         """Return a regulator that knows the same and goes on by itself; the embedder and the clock are shared."""
-        return Regulator.from_json(self.export_json(), embedder=self._embedder, clock=self._clock)
+        return Regulator.from_json(self.export_json(), embedder=self._embedder, clock=self._own_clock)
 
     def __copy__(self) -> Regulator:
         return self.copy()
@@ -285,7 +290,7 @@ class Regulator:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.export_json(), self._embedder, self._clock)
+        return _unpickled, (self.export_json(), self._embedder, self._own_clock)
 
     def __repr__(self) -> str:
         return f"Regulator.for_user({shown(self._saved.user_id)})"
@@ -406,6 +411,11 @@ def _cache(embedder: Embedding) -> EmbeddingCache | None:
     if embedder is False:
         return None
     return embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder or default_embedder())
+
+
+def _log_clock(found: PluginCall | str) -> None:
+    failure = found if isinstance(found, str) else found.failure
+    LOG.warning("coherence: the regulator's clock is not relied on: %s", failure)
 
 
 def _unpickled(json: str, embedder: Embedding, clock: Callable[[], float]) -> Regulator:

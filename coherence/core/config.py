@@ -482,7 +482,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Longest duration of a measurement, and of all that ``decide`` and ``check`` do, in seconds."""
     wait_s: float = 2.0
     """Longest wait for the store where a call of the host waits for it, in seconds; what could not be written in time
-    is written later."""
+    is written later. Also the longest time in which an argument that runs code of its own is read, at least 0.1 s."""
     redact: bool = True
     """Replace secrets before anything is recorded or measured."""
     alarms: AlarmConfig = AlarmConfig()

@@ -14,8 +14,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from coherence.core.plain import is_a, type_name
 from coherence.core.readings import one_line
-from coherence.core.validation import check_number, shown
+from coherence.core.strangers import error_text
+from coherence.core.validation import check_items, check_number, plain_text
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 """Speaker of a message."""
@@ -406,7 +408,7 @@ def text_of(event: Event) -> str:
     return getattr(event, field) if field is not None else ""
 
 
-def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
+def summarise_logprobs(given: Sequence[float]) -> Logprobs | None:
     """Reduce token log-probabilities to what is kept; ``None`` for an empty list.
 
     Examples
@@ -414,9 +416,7 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
     >>> summarise_logprobs([-0.1, -3.0, -3.2, -0.1])
     Logprobs(count=4, mean=-1.6, lowest=-3.2, low=2, spans=(Span(first=1, count=2, mean=-3.1),))
     """
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise TypeError(f"logprobs must be a list of numbers, not {shown(values)}")
-    values = [check_number("logprobs", value, least=-1e9, most=0.0) for value in values]
+    values = [check_number("logprobs", value, least=-1e9, most=0.0) for value in check_items("logprobs", given)]
     if not values:
         return None
     low = [value < LOW_LOGPROB for value in values]
@@ -444,10 +444,8 @@ def make_fault(where: str, error: BaseException | str) -> Fault:
     """Return the event of something that failed."""
     from coherence.core.redact import redacted_start  # which imports this module
 
-    if isinstance(error, str):
-        return Fault(where, "fault", str.__str__(error))
-    try:
-        message = one_line(redacted_start(str(error), MAX_FAULT))
-    except Exception:
-        message = "its message cannot be shown"
-    return Fault(where, type(error).__name__, message)
+    if is_a(error, BaseException):
+        text = error_text(error)
+        message = "its message cannot be shown" if text is None else one_line(redacted_start(text, MAX_FAULT))
+        return Fault(where, type_name(error), message)
+    return Fault(where, "fault", plain_text(error) or "")

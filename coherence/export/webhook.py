@@ -20,8 +20,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.core.callback import Callback
+from coherence.core.calls import PluginCall
 from coherence.core.errors import MissingExtraError
 from coherence.core.redact import redact_value
+from coherence.core.strangers import WAIT_S
 from coherence.core.validation import check_count, check_number, shown, to_json
 
 LOG = logging.getLogger("coherence.export")
@@ -95,7 +98,7 @@ class Webhook:
     headers : mapping of str to str, optional
         Sent with each record, for instance ``Authorization``. They are never shown or logged.
     body : callable, optional
-        Takes a record and returns what is sent of it, on the thread that calls :meth:`emit`. Default: all of it. A
+        Takes a record and returns what is sent of it; :meth:`emit` waits up to 2 s for it. Default: all of it. A
         receiver like Slack's takes ``lambda notice: {"text": f"{notice.agent}: {notice.kind} {notice.why}"}``.
 
     Raises
@@ -142,6 +145,7 @@ class Webhook:
         self._headers = {"Content-Type": "application/json", "User-Agent": "coherence", **_checked_headers(headers)}
         self._certificates = ssl.create_default_context()
         self._body = body
+        self._bodies: Callback[bytes] = Callback("body", self._unread)
         self._closed = False
         self._begin()
         _webhooks.add(self)
@@ -159,9 +163,13 @@ class Webhook:
     def emit(self, record: object) -> None:
         """Queue a record; returns at once, and raises nothing."""
         try:
-            data = to_json("record", record if self._body is None else self._body(record))
-        except Exception as error:  # a stranger's
+            data = (
+                to_json("record", record) if self._body is None else self._bodies.ask(self._made(record), b"", WAIT_S)
+            )
+        except Exception as error:
             self._count("failed", f"a record could not be read: {type(error).__name__}")
+            return
+        if not data:
             return
         if len(data) > MAX_BYTES:
             self._count("failed", f"a record is larger than {MAX_BYTES:,} bytes")
@@ -178,6 +186,15 @@ class Webhook:
                 self._queue.put_nowait(data)
         except (queue.Full, RuntimeError):  # a RuntimeError where no thread can be started
             self._count("dropped", "records are dropped: too many wait, or it is closed")
+
+    def _made(self, record: object) -> Callable[[], bytes]:
+        assert self._body is not None
+        body = self._body
+        return lambda: to_json("record", body(record))
+
+    def _unread(self, call: PluginCall) -> None:
+        assert call.failure is not None
+        self._count("failed", f"a record could not be read: {call.failure.kind}")
 
     def counts(self) -> WebhookCounts:
         """Return what became of the records so far."""

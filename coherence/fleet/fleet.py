@@ -128,6 +128,7 @@ class Fleet:
             If the parent is not an agent of this fleet, or options are given for an agent that exists.
         """
         name = read_name("name", name)
+        parent = None if parent is None else read_name("parent", parent)
         with self._lock:
             found = self._agents.get(name)
             if found is not None:
@@ -221,7 +222,7 @@ class Fleet:
         claude_sub is in trouble, and 0.30 of it reaches this agent (claude_sub > planner)
         """
         source, target = read_name("source", source), read_name("target", target)
-        check_number("trust_weight", trust_weight, least=0.0, most=1.0)
+        trust_weight = check_number("trust_weight", trust_weight, least=0.0, most=1.0)
         with self._lock:
             if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
                 self.trust.add_edge(source, target, trust_weight, fixed=fixed)

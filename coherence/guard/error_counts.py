@@ -5,10 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from coherence.core.plain import type_name
 from coherence.core.readings import times
 from coherence.core.redact import redact
+from coherence.core.strangers import error_text
 from coherence.guard.shorten import shortened
+
+if TYPE_CHECKING:
+    from coherence.core.calls import PluginCall
 
 LOG = logging.getLogger("coherence.guard")
 MAX_KINDS = 100
@@ -41,7 +47,7 @@ class ErrorCounts:
 
         ``kind`` is the name it is counted under; default: the exception's type, or the text.
         """
-        found, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
+        found, text = (error, error) if isinstance(error, str) else (type_name(error), describe(error))
         kind = found if kind is None else kind
         text = redact(text)
         name = f"{stage}: {kind}"
@@ -54,6 +60,15 @@ class ErrorCounts:
         if is_told(count):
             with suppress(Exception):  # a stranger's handler or filter
                 LOG.warning("%s failed, %s so far: %s", stage, times(count), text)
+
+    def failed(self, call: PluginCall | str) -> None:
+        """Count a call of the host's function that failed, or what is wrong with what it returned."""
+        if isinstance(call, str):
+            self.add("clock", call)
+        elif call.error is not None:
+            self.add(call.source, call.error)
+        elif call.failure is not None:
+            self.add(call.source, call.failure.message, kind=call.failure.kind)
 
 
 def is_told(count: int) -> bool:
@@ -69,9 +84,15 @@ def is_told(count: int) -> bool:
 
 def describe(error: BaseException) -> str:
     """Return an exception as a trace keeps it: type and up to 2,000 characters of both; see :func:`shortened`."""
-    name = type(error).__name__
-    try:
-        text = str(error)
-    except Exception:  # a stranger's exception
-        return name
+    return described(type_name(error), error_text(error))
+
+
+def described(name: str, text: str | None) -> str:
+    """Return what a trace keeps of an exception's type and text; ``None`` if its text cannot be read.
+
+    Examples
+    --------
+    >>> described("ValueError", "no"), described("ValueError", None)
+    ('ValueError: no', 'ValueError')
+    """
     return shortened(f"{name}: {text}" if text else name, 2_000)

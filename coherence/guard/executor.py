@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +31,12 @@ SHOWN_CALLS = 100
 
 PAUSE_S = 0.02
 """Pause between two looks at what another thread or process is doing."""
+
+CHANGE_S = 30.0
+"""Seconds that a person's request, and the end of a guard, wait for an adapter that is changing a configuration.
+
+If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
+"""
 
 _OUTSIDE = ("approved", "ending", "retrying", "resuming")
 """These need an adapter."""
@@ -110,23 +117,45 @@ class Actor:
         self.start(view, failed=False)
 
     def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
-        """Take the steps that are due, on this thread; return whether what was asked for is ``done``.
+        """Take the steps that are due; return whether what was asked for is ``done``.
 
-        What another thread or process is doing is waited for up to ``wait_s`` seconds. Without an adapter all is left
-        to a process that has one.
+        What another thread or process is doing is waited for up to ``wait_s`` seconds, the adapter up to
+        :data:`CHANGE_S`. Without an adapter all is left to a process that has one.
         """
         if self.plan.adapter is None:
             return done(view.account.patching)
         until_s = time.monotonic() + wait_s
         while True:
             # beside a thread that acts: the claims in the trail keep the two apart
-            self._steps(view, False, set())
+            self._steps_aside(view, max(wait_s, CHANGE_S))
             with view.lock:
                 patching = view.account.patching
                 found, busy = done(patching), bool(patching.owner)
             if found or not busy or time.monotonic() >= until_s:
                 return found
             time.sleep(PAUSE_S)
+
+    def _steps_aside(self, view: View, seconds: float) -> None:
+        """Take the steps that are due on a thread of the guard, which an adapter may hold for ever."""
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                context.run(self._steps, view, False, set())
+            except BaseException as error:
+                ended.put(error)
+            else:
+                ended.put(None)
+
+        start_thread(work, "steps")
+        try:
+            error = ended.get(timeout=seconds)
+        except Empty:
+            self._troubles.add("adapter", f"no answer after {seconds:g} s", kind="timeout")
+            return
+        if error is not None:
+            raise error
 
     def catch_up(self, views: Views) -> None:
         """Take in what other processes have written for agents that this one knows: a person may have asked there.

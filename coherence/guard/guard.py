@@ -12,9 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_args, overload
 
+from coherence.core.callback import wall_clock
 from coherence.core.config import disabled
 from coherence.core.redact import redact
-from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, plain_text, shown
 from coherence.guard.account import Account
 from coherence.guard.adapter import adapter_of
 from coherence.guard.bounds import Bounds
@@ -31,7 +32,7 @@ from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
 from coherence.guard.ledger import read_history
-from coherence.guard.measure import Measuring, Started
+from coherence.guard.measure import LEAST_ANSWER_S, Measuring, Started
 from coherence.guard.patch_events import Decision, Policy
 from coherence.guard.patches import notice_of
 from coherence.guard.proposals import Plan, checked_patch, refuses
@@ -116,9 +117,10 @@ class Guard:
         result is returned and they go on; ``patch_applied`` and ``rolled_back`` say what was done by then. Only one
         call waits for a step, not the calls made meanwhile. Interrupts and :meth:`arun` never wait. With
         ``durability="full"`` a call waits equally long for the store, but at least 1 s. What could not be written by
-        then is counted and written later.
+        then is counted and written later. ``is_success`` and ``cost_of`` together, ``call_id`` and ``clock`` may take
+        equally long, at least 1 s; one that hangs is left out while it does so.
     clock : callable
-        Returns the Unix time in seconds.
+        Returns the Unix time in seconds. If it fails, time goes on from its newest reading, else it is the system's.
 
     Raises
     ------
@@ -158,10 +160,10 @@ class Guard:
         wait_s: float = 1.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if policy not in get_args(Policy):
-            raise ValueError(f"policy must be 'sequential' or 'classic', not {policy!r}")
-        if durability not in get_args(Durability):
-            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
+        if plain_text(policy) not in get_args(Policy):
+            raise ValueError(f"policy must be 'sequential' or 'classic', not {shown(policy)}")
+        if plain_text(durability) not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {shown(durability)}")
         check_methods("strategy", strategy, ("analyze",))
         check_methods("config_adapter", config_adapter, ADAPTER)
         check_notifier(notifier)
@@ -187,8 +189,10 @@ class Guard:
         )
         self._wait_s = check_number("wait_s", wait_s, least=0, most=3600)
         self.durability = durability
-        self._clock = clock
+        if not callable(clock):
+            raise TypeError(f"clock must be callable, not {shown(clock)}")
         self._troubles = ErrorCounts()
+        self._clock = clock = wall_clock(clock, max(self._wait_s, LEAST_ANSWER_S), self._troubles.failed)
         # a store that was passed in is the host's, and stays open
         owns_store = not isinstance(store, Store)
         if store is None:
@@ -196,7 +200,7 @@ class Guard:
         self.store = None if disabled() else TemporaryStore() if store == ":memory:" else as_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls are only run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
-        measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
+        measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles, self._wait_s)
         self._runner = Runner(
             self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, owns_store=owns_store
         )

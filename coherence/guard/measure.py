@@ -11,13 +11,20 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from coherence.core.callback import Callback
+from coherence.core.plain import type_name
+from coherence.core.strangers import Asking, asking, error_text
+from coherence.core.validation import check_number
 from coherence.guard.collaborators import not_awaited
-from coherence.guard.error_counts import ErrorCounts, describe
+from coherence.guard.error_counts import ErrorCounts, described
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.rolling import MAX_AMOUNT
 from coherence.guard.shorten import shortened
 from coherence.monitor.monitor import Monitor
+
+LEAST_ANSWER_S = 1.0
+"""Seconds that the host's functions may take at least, where a call does not wait for anything else."""
 
 MAX_TASK = 2_000
 """Characters of a task that are recorded."""
@@ -83,6 +90,8 @@ class Measuring:
         What is raised without a call having failed.
     troubles : ErrorCounts
         Where failures are counted.
+    wait_s : float
+        Seconds that both functions may take together; at least :data:`LEAST_ANSWER_S`.
     """
 
     def __init__(
@@ -92,49 +101,52 @@ class Measuring:
         cost_of: Callable[[Any], float | None] | None,
         control_flow: tuple[type[BaseException], ...],
         troubles: ErrorCounts,
+        wait_s: float,
     ) -> None:
         self.monitor = monitor
         self._is_success = is_success
+        self._success: Callback[bool] = Callback("is_success", troubles.failed)
         self._cost_of = cost_of
+        self._cost: Callback[float | None] = Callback("cost_of", troubles.failed)
+        self._wait_s = max(wait_s, LEAST_ANSWER_S)
+        self._asking = Asking(self._wait_s)
         self._control_flow = control_flow
         self._troubles = troubles
 
     def returned(self, started: Started, result: Any, duration_s: float | None = None) -> GuardedCall | None:
         """Return what came of a call that returned; None = its work is still to be done, so nobody knows."""
         duration_s = time.perf_counter() - started.began_s if duration_s is None else duration_s
-        kind = type(result)
-        if kind in _UNFINISHED or issubclass(kind, asyncio.Future):
-            self._troubles.add("run", f"{kind.__name__} was returned, so the call is not recorded: use arun or wrap")
+        if issubclass(type(result), _UNFINISHED):
+            name = type_name(result)
+            self._troubles.add("run", f"{name} was returned, so the call is not recorded: use arun or wrap")
             return None
         success, cost = True, None
+        until_s = time.perf_counter() + self._wait_s
         if self._is_success is not None:
-            try:
-                success = bool(not_awaited(self._is_success(result), "is_success"))
-            except Exception as error:
-                self._troubles.add("is_success", error)
+            judge = self._is_success
+            success = self._success.ask(lambda: bool(not_awaited(judge(result), "is_success")), True, self._wait_s)
         if self._cost_of is not None:
-            try:
-                cost = self._amount(not_awaited(self._cost_of(result), "cost_of"))
-            except Exception as error:
-                self._troubles.add("cost_of", error)
+            price = self._cost_of
+            left_s = until_s - time.perf_counter()
+            cost = self._cost.ask(lambda: _amount(not_awaited(price(result), "cost_of")), None, left_s)
         return started.ended(success, duration_s, None, cost, *self._reading(started))
 
     def failed(self, started: Started, error: BaseException, duration_s: float | None = None) -> GuardedCall:
         """Return what came of a call that raised."""
         duration_s = time.perf_counter() - started.began_s if duration_s is None else duration_s
         try:
-            text = describe(error)
+            text = self._described(error)
         except Exception:  # the stack is nearly used up
             text = "unknown"
-        return started.ended(isinstance(error, self._control_flow), duration_s, text, None, *self._reading(started))
+        controls = issubclass(type(error), self._control_flow)
+        return started.ended(controls, duration_s, text, None, *self._reading(started))
 
-    def _amount(self, cost: object) -> float | None:
-        if cost is None:
-            return None
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_AMOUNT:
-            self._troubles.add("cost_of", "not a number in [0, 1e12]")
-            return None
-        return float(cost)
+    def _described(self, error: BaseException) -> str:
+        with asking(self._asking):
+            text = error_text(error)
+        if text is None:
+            self._troubles.add("error", "the text of an exception cannot be read", kind=type_name(error))
+        return described(type_name(error), text)
 
     def _reading(self, started: Started) -> tuple[float | None, str | None]:
         monitor = self.monitor
@@ -153,4 +165,8 @@ class Measuring:
             return None, None
 
 
-_UNFINISHED = frozenset((types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType))
+_UNFINISHED = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType, asyncio.Future)
+
+
+def _amount(cost: object) -> float | None:
+    return None if cost is None else check_number("cost_of", cost, least=0, most=MAX_AMOUNT)

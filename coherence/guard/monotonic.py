@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from coherence.core.callback import LATEST_S
 from coherence.core.validation import check_number
 
 TOLERANCE_S = 60.0
@@ -11,9 +12,6 @@ TOLERANCE_S = 60.0
 
 MAX_STEP_S = 366 * 86_400.0
 """Seconds that one step ahead counts at most: longer than every window and cool-down."""
-
-LATEST_S = 1e11
-"""Wall readings lie in ``[-LATEST_S, LATEST_S]``, Unix seconds (the years -1199 to 5138)."""
 
 
 class SteadyClock(msgspec.Struct):

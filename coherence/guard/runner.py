@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+import types
 import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,12 +19,15 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from coherence.core.callback import Callback
+from coherence.core.plain import is_a, type_name
 from coherence.core.reentrancy import do_later, is_inside
-from coherence.core.validation import check_text, shown
+from coherence.core.strangers import Asking, ask, asking
+from coherence.core.validation import check_text, plain_text
 from coherence.guard.context import serving
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.executor import Actor, Taken
-from coherence.guard.measure import Measuring, Started
+from coherence.guard.executor import CHANGE_S, Actor, Taken
+from coherence.guard.measure import LEAST_ANSWER_S, MAX_TASK, Measuring, Started
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.threads import aside, in_guard_thread, start_thread
 from coherence.guard.traces import Entry
@@ -43,13 +47,6 @@ REFRESH_S = 0.05
 
 LEAST_WRITE_S = 1.0
 """A call that waits for the store waits so long at least."""
-
-
-CHANGE_S = 30.0
-"""Seconds that the end of a guard waits for an adapter that is changing a configuration.
-
-If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
-"""
 
 
 class Out(msgspec.Struct, Generic[T], frozen=True):
@@ -94,6 +91,8 @@ class Runner:
         self._clock = clock
         self._wait_s = wait_s
         self._longest_write_s = max(wait_s, LEAST_WRITE_S)
+        self._answer_s = max(wait_s, LEAST_ANSWER_S)
+        self._call_ids: Callback[str | None] = Callback("call_id", troubles.failed)
         self._closed = False
         self._begin()
         _runners.add(self)
@@ -129,7 +128,7 @@ class Runner:
         self, agent: str, task: str, arguments: Any = None, call_id: str | Callable[[], str | None] | None = None
     ) -> Started:
         """Begin a call; for :meth:`run` and :meth:`wrap`."""
-        started = Started(check_name("agent", agent), task if isinstance(task, str) else shown(task), arguments)
+        started = Started(check_name("agent", agent), task if type(task) is str else self._task(task), arguments)
         if self._store is not None and not self._closed:
             try:
                 self._look(started, self._drawn_by(call_id) if callable(call_id) else call_id)
@@ -146,8 +145,8 @@ class Runner:
         except BaseException as error:
             failed = self._measuring.failed(started, error)
             # Who interrupts or ends the process is not kept waiting.
-            taken = self._finish(started, failed, isinstance(error, Exception))
-            if raises or not isinstance(error, Exception):
+            taken = self._finish(started, failed, is_a(error, Exception))
+            if raises or not is_a(error, Exception):
                 raise
             return _out(started, failed, taken, error=error)
         call = self._measuring.returned(started, result)
@@ -159,11 +158,11 @@ class Runner:
         try:
             with serving(started.patch):
                 given: Any = fn()
-                result: T = await given if inspect.isawaitable(given) else given
+                result: T = await given if _is_awaitable(given) else given
         except BaseException as error:
             failed = self._measuring.failed(started, error)
             self._finish(started, failed, False)  # a task that was cancelled must not wait
-            if raises or not isinstance(error, Exception):
+            if raises or not is_a(error, Exception):
                 raise
             return _out(started, failed, error=error)
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
@@ -189,7 +188,7 @@ class Runner:
         else:
             call = self._measuring.returned(started, result, duration_s)
         if call is not None:  # who interrupts or ends the process is not kept waiting
-            self._finish(started, call, wait and (error is None or isinstance(error, Exception)))
+            self._finish(started, call, wait and (error is None or is_a(error, Exception)))
 
     def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
         """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
@@ -205,14 +204,27 @@ class Runner:
         for started, duration_s, error in found:
             self.record(started, duration_s=duration_s, error=error, wait=False)
 
+    def _task(self, task: object) -> str:
+        """Return the purpose of a call that was not given as exactly a str."""
+        text = plain_text(task)
+        if text is not None:
+            return text
+        with asking(Asking(self._wait_s)):
+            call = ask(task, lambda: str.__str__(repr(task))[:MAX_TASK])
+        if call.failure is not None:
+            self.troubles.add("task", call.failure.message, kind=call.failure.kind)
+            return type_name(task)
+        found: str = call.value
+        return found
+
     def _drawn_by(self, call_id: Callable[[], str | None]) -> str | None:
         """Return what a host makes of the arguments of a call; None = a new id."""
-        try:
+
+        def drawn() -> str | None:
             found = call_id()
             return None if found is None else check_text("call_id", found)
-        except Exception as error:
-            self.troubles.add("call_id", error)
-            return None
+
+        return self._call_ids.ask(drawn, None, self._answer_s)
 
     def _look(self, started: Started, call_id: str | None) -> None:
         """Note which configuration serves a call that begins."""
@@ -317,6 +329,14 @@ class Runner:
     def after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._begin()
+
+
+def _is_awaitable(value: Any) -> bool:
+    """Do what ``inspect.isawaitable`` does without a look at the value's own ``__class__``."""
+    kind = type(value)
+    if issubclass(kind, types.GeneratorType):  # of a function under types.coroutine
+        return bool(value.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE)
+    return issubclass(kind, Awaitable)
 
 
 def end_quietly(runner: Runner) -> None:

@@ -7,6 +7,7 @@ import math
 import pathlib
 import reprlib
 import uuid
+import zoneinfo
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from coherence.core.plain import name_of
 from coherence.guard.shorten import shortened
 
 MAX_ITEMS = 1000
@@ -34,10 +36,10 @@ MAX_KEY = 200
 
 _TIMES = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 _PATHS = (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)
-_TEXTS = frozenset((*_TIMES, *_PATHS, Decimal, uuid.UUID))
+_TEXTS = (*_TIMES, *_PATHS, Decimal, uuid.UUID)
 """Of these the text is kept."""
 
-_SHOWN = frozenset((bytes, bytearray, complex, float, int, type(None), bool))
+_SHOWN = (bytes, bytearray, complex, float, int, type(None), bool)
 """Of these a short ``repr`` is kept."""
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -90,7 +92,7 @@ class _Copy:
             # methods of the base: those of a stranger's subclass may do anything
             base: Any = next((base for base in _CONTAINERS if issubclass(kind, base)), None)
             if base is None:
-                return self.tag(kind, reprlib.repr(value) if kind in _SHOWN else "")
+                return self.tag(kind, reprlib.repr(value) if _is_one_of(kind, _SHOWN) else "")
             if not depth:
                 return self.tag(kind, "nested too deep")
             if base is dict:
@@ -112,12 +114,13 @@ class _Copy:
         if issubclass(kind, float) and math.isfinite(real := float.__float__(value)):
             return real
         if issubclass(kind, np.generic):
-            return self.leaf(type(value.item()), value.item())
+            item = np.generic.item(value)
+            return self.leaf(type(item), item) if not isinstance(item, np.generic) else _UNKNOWN
         if kind is np.ndarray:
             return self.tag(kind, f"{value.dtype.name} {value.shape}")
-        if kind in _TEXTS:
+        if _is_one_of(kind, _TEXTS) and _has_known_zone(value):
             return self.text(str(value), MAX_KEY)
-        return vars(value)["_name_"] if issubclass(kind, Enum) else _UNKNOWN
+        return object.__getattribute__(value, "_name_") if issubclass(kind, Enum) else _UNKNOWN
 
     def text(self, text: str, most: int) -> str:
         found = shortened(text, max(min(most, self.characters), MAX_KEY))
@@ -125,7 +128,7 @@ class _Copy:
         return found
 
     def tag(self, kind: type, text: str) -> dict[str, str]:
-        name = shortened(kind.__name__, MAX_KEY)
+        name = shortened(name_of(kind), MAX_KEY)
         self.characters -= len(name) + len(text)
         return {"unserialisable": name, "repr": text} if text else {"unserialisable": name}
 
@@ -139,8 +142,11 @@ class _Copy:
         for key, value in self.some(pairs):
             kept += 1
             kind = type(key)
-            name = str.__str__(key) if issubclass(kind, str) else kind.__name__
-            out[self.text(reprlib.repr(key) if kind in _SHOWN else name, MAX_KEY)] = self.of(value, depth)
+            if issubclass(kind, str):
+                name = str.__str__(key)
+            else:
+                name = reprlib.repr(key) if _is_one_of(kind, _SHOWN) else name_of(kind)
+            out[self.text(name, MAX_KEY)] = self.of(value, depth)
         return out if kept == count else out | _more(count - kept)
 
     def some(self, values: Iterable[Any]) -> Iterator[Any]:
@@ -150,6 +156,16 @@ class _Copy:
                 return
             self.items -= 1
             yield value
+
+
+def _is_one_of(kind: type, kinds: tuple[type, ...]) -> bool:
+    return any(kind is each for each in kinds)  # the type of a type may have a hash of its own
+
+
+def _has_known_zone(value: Any) -> bool:
+    """Tell whether the text of a value asks no time zone of a stranger for its name."""
+    zone = value.tzinfo if isinstance(value, datetime.datetime | datetime.time) else None
+    return zone is None or _is_one_of(type(zone), (datetime.timezone, zoneinfo.ZoneInfo))
 
 
 def _more(count: int) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Literal
 
+from coherence.core.plain import is_a
 from coherence.core.protocols import Embedder
 from coherence.core.redact import redact, redacted_end, redacted_start
 from coherence.core.validation import check_count, check_number, check_text, clean, shown
@@ -72,7 +73,7 @@ def _visible(field: str, text: object) -> str:
 
 def _checked(origin: Origin) -> Origin:
     """Return where a lesson was learned, as it can be kept and read again."""
-    if not isinstance(origin, Origin):
+    if not is_a(origin, Origin):
         raise TypeError(f"origin must be an Origin, not {shown(origin)}")
     return Origin(
         agent=clean(check_text("origin.agent", origin.agent), MAX_ORIGIN),

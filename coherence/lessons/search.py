@@ -10,12 +10,12 @@ from weakref import WeakSet
 
 import numpy as np
 
+from coherence.core.calls import Breaker
 from coherence.core.vectors import Half
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index import LessonIndex
 from coherence.lessons.qdrant import QdrantIndex
 from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
-from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from coherence.core.protocols import Embedder
 from coherence.core.reentrancy import Entered, do_later, is_inside
-from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.core.validation import check_count, check_flag, check_items, check_number, check_text, clean, shown
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
@@ -219,9 +219,9 @@ class LessonStore:
             The file cannot be read.
         """
         text = check_text("text", text)
-        check_count("k", k, least=1)
+        k = check_count("k", k, least=1)
         if least is not None:
-            check_number("least", least, least=0.0, most=1.0)
+            least = check_number("least", least, least=0.0, most=1.0)
         if tool is not None:
             tool = check_text("tool", tool)
         question = safe_ends(text)
@@ -247,7 +247,7 @@ class LessonStore:
             There is no such lesson.
         """
         self._usable()
-        check_count("lesson_id", lesson_id)
+        lesson_id = check_count("lesson_id", lesson_id)
         check_flag("helped", helped)
         if origin is not None:
             origin = clean(check_text("origin", origin, empty=False))
@@ -261,22 +261,22 @@ class LessonStore:
     def get(self, lesson_id: int) -> Lesson | None:
         """Return a lesson and where it was learned, ``None`` if no lesson has this id."""
         self._usable()
-        check_count("lesson_id", lesson_id)
+        lesson_id = check_count("lesson_id", lesson_id)
         return table.read_whole(self.store, lesson_id)
 
     def lessons(self, *, limit: int | None = None, pattern: str | None = None) -> Iterator[Lesson]:
         """Yield lessons, the most recently used first; a lesson that is used meanwhile may be left out."""
         self._usable()
         if limit is not None:
-            check_count("limit", limit)
+            limit = check_count("limit", limit)
         if pattern is not None:
-            check_text("pattern", pattern)
+            pattern = check_text("pattern", pattern)
         return table.walk(self.store, limit=limit, pattern=pattern)
 
     def remove(self, lesson_ids: Sequence[int]) -> int:
         """Remove lessons; return how many existed. They are not learned again from the same events."""
         self._usable()
-        ids = [check_count("lesson_ids", id) for id in lesson_ids]
+        ids = [check_count("lesson_ids", id) for id in check_items("lesson_ids", lesson_ids)]
         with Entered(), self.store.transaction(timeout_s=self._wait_s) as transaction:
             return sum(table.remove(transaction, id) for id in ids)
 

@@ -13,7 +13,8 @@ import msgspec
 import coherence.core.events as events
 from coherence.core.decisions import Guidance
 from coherence.core.events import Event
-from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
+from coherence.core.plain import is_a
+from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_text, shown, to_json
 from coherence.monitor.inputs import message_text, result_text
 
 
@@ -58,10 +59,11 @@ class HostEvents(ABC):
 
         def make() -> Event:
             roles = get_args(events.Role)
-            if not isinstance(role, str) or role not in roles:
+            speaker: Any = role if type(role) is str else plain_text(role)
+            if speaker not in roles:
                 raise ValueError(f"role must be one of {', '.join(roles)}, not {shown(role)}")
             return events.Message(
-                roles[roles.index(role)],
+                speaker,
                 message_text("text", text),
                 _optional_text("model", model),
                 _optional_text("response_id", response_id),
@@ -84,8 +86,7 @@ class HostEvents(ABC):
         """
         # With the process id: a forked child counts on from the same number.
         own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
-        # not str(call): a subclass may do anything there
-        call_id = str.__str__(call) if isinstance(call, str) and call else own
+        call_id = plain_text(call) or own
 
         def make() -> Event:
             _optional_text("call", call)
@@ -183,7 +184,7 @@ class HostEvents(ABC):
         """
 
         def make() -> Event:
-            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
             return events.Message("system", "", firing=id)
 
         self._record(make)
@@ -192,7 +193,7 @@ class HostEvents(ABC):
         """Record a judgement of a guidance: ``good=False`` = it was wrong."""
 
         def make() -> Event:
-            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
             if id == events.BLOCK:
                 raise ValueError("guidance must be a firing or its id; unblock() ends a block")
             return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
@@ -215,7 +216,7 @@ class HostEvents(ABC):
         """Record something that failed silently in the host."""
 
         def make() -> Event:
-            if not isinstance(error, str | BaseException):
+            if not is_a(error, str) and not is_a(error, BaseException):
                 raise TypeError(f"error must be an exception or a str, not {shown(error)}")
             return events.make_fault(check_text("where", where, empty=False), error)
 

@@ -17,12 +17,14 @@ from coherence.core.clock import ClockThread, IntervalClock
 from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.decisions import Decision
 from coherence.core.events import Correction, Event, Source
+from coherence.core.plain import is_a, type_name
 from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
-from coherence.core.readings import Tick
+from coherence.core.readings import Failure, Tick
 from coherence.core.redact import goal_text, redact
 from coherence.core.reentrancy import do_later, is_inside
 from coherence.core.registry import check_detector, check_metric, check_rule
-from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
+from coherence.core.strangers import THREAD, Asking, error_text
+from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_text, shown, to_json
 from coherence.monitor.arguments import LOG, Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
 from coherence.monitor.host_events import HostEvents
 from coherence.monitor.monitor_view import MonitorView
@@ -155,11 +157,11 @@ class Monitor(HostEvents, MonitorView):
         self.strict = check_flag("strict", strict)
         self._told: set[str] = set()
         if goal is not None:
-            check_text("goal", goal, empty=False)
-        if durability not in get_args(Durability):
-            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
-        if source not in events.SOURCES:
-            raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
+            goal = check_text("goal", goal, empty=False)
+        if plain_text(durability) not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {shown(durability)}")
+        if plain_text(source) not in events.SOURCES:
+            raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {shown(source)}")
         check_plugins("metrics", metrics, check_metric)
         check_plugins("rules", rules, check_rule)
         check_plugins("detectors", detectors, check_detector)
@@ -171,6 +173,7 @@ class Monitor(HostEvents, MonitorView):
             from coherence.monitor.second_stage import SecondStage
 
             second_stage = SecondStage(judge, self.config.judge)
+        self._asking = Asking(self.config.wait_s, self._fault)
         self._off = disabled()
         wanted = SessionSpec(
             agent=self.agent,
@@ -242,8 +245,8 @@ class Monitor(HostEvents, MonitorView):
         def make() -> Event:
             edited = Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
             with self._worker.settled() as pipeline:
-                if id not in pipeline.corrections.notes:
-                    raise ValueError(f"no correction has the id {shown(id)}: corrections() lists them")
+                if edited.id not in pipeline.corrections.notes:
+                    raise ValueError(f"no correction has the id {shown(edited.id)}: corrections() lists them")
             return edited
 
         self._record(make)
@@ -266,9 +269,11 @@ class Monitor(HostEvents, MonitorView):
         self.decide()  # what blocks is known from a tick
 
         def make() -> Event:
-            if isinstance(decision, Decision) and decision:
-                raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
-            seq = decision.seq if isinstance(decision, Decision) else decision
+            seq: object = decision
+            if is_a(decision, Decision):
+                if decision:
+                    raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+                seq = decision.seq
             seq = None if seq is None else check_count("decision", seq)
             return events.Feedback(text=check_text("reason", reason), about=events.BLOCK, decision=seq)
 
@@ -341,16 +346,19 @@ class Monitor(HostEvents, MonitorView):
 
         :meth:`unblock` lets such a call through. The question is recorded.
         """
+        before, THREAD.asking = THREAD.asking, self._asking
         try:
             call = events.ToolCall(
                 check_text("tool", tool, empty=False), msgspec.Raw(to_json("arguments", arguments)), ""
             )
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             self._misused("check", error)
             fault = events.make_fault("check", error)
             self._record(lambda: fault)
             # Judged as a call of an unknown tool: without an answer the host might let it run.
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
+        finally:
+            THREAD.asking = before
         if self._off:
             return Decision(seq=0, kind="continue")
         result = None if self._worker.closed else self._ask(lambda: self._worker.check(call))
@@ -378,14 +386,17 @@ class Monitor(HostEvents, MonitorView):
         with self._worker.settled() as pipeline:
             run = pipeline.runs.run.number
         recorder = self._worker.recorder
+        before, THREAD.asking = THREAD.asking, self._asking
         try:
-            if label is not None and label not in get_args(Label):
+            if label is not None and plain_text(label) not in get_args(Label):
                 raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
             if recorder is None:
                 raise ValueError("a label needs a store to be kept in: Monitor(store=...)")
-            recorder.label_run(run, None if label is None else label == "good")
+            recorder.label_run(run, None if label is None else plain_text(label) == "good")
         except (TypeError, ValueError, StoreError) as error:
             self._misused("label_run", error)
+        finally:
+            THREAD.asking = before
 
     def corrections(self) -> list[CorrectionPattern]:
         """Return the repeated corrections of users, the heaviest first.
@@ -433,14 +444,14 @@ class Monitor(HostEvents, MonitorView):
         What is the weather in Oslo today?
         """
         request = check_text("prompt", prompt)
-        check_count("limit", limit)
+        limit = check_count("limit", limit)
         self._file_corrections()
         with self._worker.settled() as pipeline:
             kept = pipeline.corrections
             if not kept.notes:
                 return prompt
             vector = pipeline.semantics.embed(request)
-            return inject(prompt, kept.relevant(request, vector, pipeline.semantics.step), limit=limit)
+            return inject(request, kept.relevant(request, vector, pipeline.semantics.step), limit=limit)
 
     def _ask(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
         """Ask, then write; a store that fails must not change the answer. Once closed, return the newest result."""
@@ -513,11 +524,14 @@ class Monitor(HostEvents, MonitorView):
     def _record(self, make: Callable[[], Event]) -> None:
         if self._off:
             return
+        before, THREAD.asking = THREAD.asking, self._asking
         try:
             event = make()
-        except (TypeError, ValueError, RecursionError) as error:
+        except Exception as error:  # a bad argument; or a fault of this package, which must not reach the host
             self._misused("record", error)
             event = events.make_fault("record", error)
+        finally:
+            THREAD.asking = before
         if self._worker.closed:
             self._misused("closed", ValueError(f"monitor of agent {self.agent!r} is closed"))
             return
@@ -533,7 +547,14 @@ class Monitor(HostEvents, MonitorView):
         # a store that cannot be written is logged by the worker
         if what not in self._told and not isinstance(error, StoreError):
             self._told.add(what)
-            LOG.warning(_TOLD.get(what, _TOLD["record"]), redact(str(error)))
+            LOG.warning(_TOLD.get(what, _TOLD["record"]), redact(error_text(error) or type_name(error)))
+
+    def _fault(self, field: str, failure: Failure) -> None:
+        """Record that an argument could not be read as a whole; the rest of it is recorded too."""
+        if not self._worker.closed:
+            fault = events.Fault("record", failure.kind, f"{field}: {failure.source} cannot be read: {failure.message}")
+            with suppress(StoreError):  # durability "full"; the worker has said so, and the event waits
+                self._worker.post(fault)
 
 
 _TOLD = {

@@ -8,13 +8,13 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from coherence.core.calls import Breaker, PluginCall
 from coherence.core.config import JudgeConfig
 from coherence.core.events import Opinion
+from coherence.core.plugin_calls import run_calls
 from coherence.core.protocols import Judge
 from coherence.core.readings import excerpt
 from coherence.policy.second_opinion import Question
-from coherence.sensor.calls import Breaker, PluginCall
-from coherence.sensor.plugin_calls import run_calls
 
 SHOWN = 200
 """Characters of an error in an opinion."""

@@ -53,8 +53,8 @@ def inject(prompt: str, pattern: CorrectionPattern | None, *, limit: int = MAX_P
     <BLANKLINE>
     Weather in Oslo?
     """
-    check_text("prompt", prompt)
-    check_count("limit", limit)
+    prompt = check_text("prompt", prompt)
+    limit = check_count("limit", limit)
     if pattern is None:
         return prompt
     on = "similar requests" if pattern.kind == "topic" else "different requests, the same way"

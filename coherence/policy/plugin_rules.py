@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from coherence.core.calls import Breaker, PluginCall
 from coherence.core.decisions import EVIDENCE, Appraisal, Finding
+from coherence.core.plugin_calls import run_calls
 from coherence.core.protocols import Detector, Rule
 from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
 from coherence.detect.detector import Observed
-from coherence.sensor.calls import Breaker, PluginCall
-from coherence.sensor.plugin_calls import run_calls
 from coherence.state.reducer import AgentState
 
 MAX_WORDS = 1_000

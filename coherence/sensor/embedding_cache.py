@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from coherence.core.calls import Breaker, PluginCall, failed
 from coherence.core.errors import VectorError
+from coherence.core.plugin_calls import Group, Stages, drive_sync, run_stages
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Failure, excerpt
 from coherence.core.vectors import Half, to_half
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
-from coherence.sensor.calls import Breaker, PluginCall, failed
-from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
 
 MAX_TEXTS = 20_000
 """Vectors kept by default (0.9 KB each at 384 dimensions)."""

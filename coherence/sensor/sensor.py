@@ -9,17 +9,17 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from coherence.core.calls import Breaker, PluginCall, failed
 from coherence.core.config import disabled
+from coherence.core.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
 from coherence.core.protocols import Embedder, MetricFn, OnReading, ScalarMetricFn, StateProvider
 from coherence.core.readings import Reading, Tick
 from coherence.core.registry import check_metric, create_metric, is_scalar
 from coherence.core.ring import Poll, Ring
 from coherence.providers.minilm import default_embedder
-from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import DEFAULT_WEIGHTS, BandEdges, Missing, check_thresholds, check_weights, is_number
 from coherence.sensor.light import Edges
-from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
 from coherence.sensor.sensor_light import SensorLight
 from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows

@@ -7,9 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
+from coherence.core.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.core.errors import UnknownSourceError
+from coherence.core.plain import is_a, type_name
+from coherence.core.plugin_calls import Group, Stages
 from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.core.readings import (
     KINDS,
@@ -26,10 +30,8 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
-from coherence.sensor.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import BandEdges, Missing, band_of, score
-from coherence.sensor.plugin_calls import Group, Stages
 from coherence.sensor.windows import Windows
 
 MAX_TEXTS = 2_000_000
@@ -63,20 +65,23 @@ def as_evidence(found: object) -> Evidence:
 
 def as_texts(value: object, last: list[str]) -> list[str]:
     """Check what a getter returned; return ``last`` itself if nothing has changed."""
-    if type(value) is not list and (isinstance(value, str | bytes) or not isinstance(value, Iterable)):
-        raise TypeError(f"returned {type(value).__name__}, expected a list of str")
+    kind = type(value)  # not isinstance(), which asks a value for its class: this may run on the host's thread
+    if kind is not list and (issubclass(kind, str | bytes) or not issubclass(kind, Iterable)):
+        raise TypeError(f"returned {type_name(value)}, expected a list of str")
     # list() of an endless iterator would never give the interpreter back
-    texts = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))
+    texts: list[Any] = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))  # type: ignore[call-overload]
     if len(texts) > MAX_TEXTS:
         raise ValueError(f"returned more than {MAX_TEXTS:,} texts")
-    if len(texts) == len(last) and texts == last:
+    if len(texts) == len(last) and all(map(is_, texts, last)):
         return last
     if not set(map(type, texts)) <= {str}:
         for at, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"item {at} is {type(text).__name__}, expected str")
+            if not is_a(text, str):
+                raise TypeError(f"item {at} is {type_name(text)}, expected str")
         # A subclass may hash, compare and hang as it likes; its characters are enough.
         texts = [str.__getitem__(text, slice(None)) for text in texts]
+    if texts == last:
+        return last
     return [text for text in texts if text and not text.isspace()]
 
 

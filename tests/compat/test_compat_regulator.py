@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import hostile
 import pytest
+from hostile import HANGS, RAISES, lying_number, lying_text, speaking, touchy
 
 from coherence.compat.events import LLMEvent
 from coherence.compat.regulator import Regulator
+from coherence.core.strangers import Asking, asking
 from coherence.providers.hashing import HashingEmbedder
 
 
@@ -141,3 +146,36 @@ def test_on_event_a_broken_rule_does_not_reach_the_host(
     assert "no decision could be made" in caplog.text
     assert "kind cost" in caplog.text
     assert regulator.decide().is_circuit_break()
+
+
+@pytest.mark.parametrize("act", [*HANGS.values(), *RAISES.values()], ids=[*HANGS, *RAISES])
+def test_llm_event_of_strangers_values_is_refused_or_takes_them_for_what_they_are(act: Callable[[], Any]) -> None:
+    regulator = Regulator.for_user(lying_text("ada", act), embedder=False)
+    with asking(Asking(0.1)):
+        for bad in (speaking(act), touchy(act)):
+            given: Any = bad
+            for make in (
+                lambda given=given: LLMEvent.turn_start(given),
+                lambda given=given: LLMEvent.token("a", given, 0),
+                lambda given=given: LLMEvent.cost(1, given),
+                lambda given=given: LLMEvent.tool_result("Bash", given),
+                lambda given=given: regulator.on_event(given),
+            ):
+                with pytest.raises((TypeError, ValueError)):
+                    make()
+    regulator.on_event(LLMEvent.turn_start(lying_text("Fix it", act)))
+    regulator.on_event(LLMEvent.token("a", lying_number(float, -0.5, act), 0))
+    regulator.on_event(LLMEvent.cost(lying_number(int, 3, act), lying_number(int, 4, act)))
+    assert regulator.total_tokens_out() == 4 and regulator.decide().kind == "continue"
+    hostile.let_go()
+
+
+@pytest.mark.parametrize("act", [HANGS["hangs"], *RAISES.values()], ids=["hangs", *RAISES])
+def test_regulator_with_a_broken_clock_goes_on(act: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coherence.compat.regulator.WAIT_S", 0.2)
+    regulator = Regulator.for_user("ada", embedder=False, clock=act)
+    regulator.on_event(LLMEvent.turn_start("Fix it"))
+    regulator.on_event(LLMEvent.turn_complete("Done."))
+    regulator.on_event(LLMEvent.cost(3, 4, 5))
+    assert regulator.total_tokens_out() == 4 and regulator.decide().kind == "continue"
+    hostile.let_go()

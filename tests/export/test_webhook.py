@@ -18,9 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import hostile
 import pytest
+from hostile import HANGS, RAISES, speaking
 
 from coherence.core.errors import MissingExtraError
+from coherence.core.strangers import Asking, asking
 from coherence.export import webhook as module
 from coherence.export.webhook import MAX_BYTES, Webhook, WebhookCounts, retry_after_s
 from coherence.guard import Notice
@@ -250,6 +253,25 @@ def test_webhook_sends_a_record_as_it_was_when_given(serve: Serve) -> None:
     server.go.set()
     assert webhook.close(20)
     assert server.bodies == [{"n": 0}, {"n": 1}]
+
+
+@pytest.mark.parametrize("act", [HANGS["hangs"], *RAISES.values()], ids=["hangs", *RAISES])
+def test_webhook_emit_of_what_cannot_be_read_goes_on(
+    act: Callable[[], Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coherence.export.webhook.WAIT_S", 0.2)
+    server = serve()
+    with asking(Asking(0.1)):
+        assert sent(server.url, {"odd": speaking(act)}, 1) == WebhookCounts(sent=2, failed=0, dropped=0, waiting=0)
+        counts = sent(server.url, 2, 3, body=lambda record: record if record == 3 or act() == 5 else 1)
+    assert server.bodies[:2] == [{"odd": "<Speaking>"}, 1]
+    hostile.let_go()
+    if act is RAISES["returns no str"]:
+        assert (counts.sent, counts.failed) == (2, 0)
+    elif act is HANGS["hangs"]:  # and is left out while it hangs
+        assert (counts.sent, counts.failed) == (0, 2)
+    else:
+        assert (counts.sent, counts.failed) == (1, 1)
 
 
 def test_webhook_body_chooses_what_is_sent(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hostile
 import pytest
+from hostile import HANGS, RAISES, lying_number, lying_text, speaking, touchy
 
 from coherence import Budget, Fleet, Monitor, Store
 from coherence.core.decisions import Decision, Finding
+from coherence.core.strangers import Asking, asking
 from coherence.monitor import worker as engine_module
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
@@ -232,3 +236,25 @@ def test_fleet_explain_says_for_each_agent_by_which_scale_its_index_was_made() -
     assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-5, which compares no meanings", told)
     assert "\nidle: no reading yet\nclassic: index " in told and "; classic index: a weighted mean" in told
     assert re.search(r"\n  the newest calls failed \(failure_streak 0.50\) takes 0\.\d\d: ", told)
+
+
+@pytest.mark.parametrize("act", [*HANGS.values(), *RAISES.values()], ids=[*HANGS, *RAISES])
+def test_fleet_of_strangers_names_is_refused_or_takes_them_for_the_texts_that_they_are(act: Callable[[], Any]) -> None:
+    with fleet() as agents, asking(Asking(0.1)):
+        for bad in (speaking(act), touchy(act)):
+            given: Any = bad
+            for call in (
+                lambda given=given: agents.agent(given),
+                lambda given=given: agents.agent("b", parent=given),
+                lambda given=given: agents.add_edge(given, "a"),
+                lambda given=given: agents.set_trust("a", given, 1.0),
+                lambda given=given: agents.remove_agent(given),
+            ):
+                with pytest.raises((TypeError, ValueError)):
+                    call()
+        one = agents.agent(lying_text("a", act))
+        two = agents.agent("b", parent=lying_text("a", act))
+        agents.add_edge(lying_text("a", act), "b", lying_number(float, 0.5, act))
+        one.message("user", "hi")
+        assert [status.agent for status in agents.status()] == ["a", "b"] and two.decide().kind == "continue"
+    hostile.let_go()

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.monotonic import LATEST_S, MAX_STEP_S, TOLERANCE_S, SteadyClock
+from coherence.core.callback import LATEST_S
+from coherence.guard.monotonic import MAX_STEP_S, TOLERANCE_S, SteadyClock
 from coherence.guard.rolling import BUCKET_S, MAX_WINDOW_H, NEWEST, Rolling, Summary
 
 HOUR = 3600.0

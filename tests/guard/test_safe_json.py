@@ -1,14 +1,18 @@
 import math
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+import hostile
 import msgspec
 import numpy as np
 import pytest
+from hostile import RAISES, hang
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,3 +215,30 @@ def test_shortened_short_texts_stay_and_long_ones_say_what_was_left_out(text: st
     found = shortened(text, most)
     found.encode()
     assert found == text if len(text) <= most else f"{len(text):,} characters left out" in found
+
+
+@pytest.mark.parametrize("act", [hang, *RAISES.values()], ids=["hangs", *RAISES])
+def test_tagged_asks_no_zone_number_enum_or_type_of_a_stranger(act: Callable[[], Any]) -> None:
+    def lie(*args: Any) -> Any:
+        return act()
+
+    zone = type("Zone", (tzinfo,), dict.fromkeys(["utcoffset", "dst", "tzname"], lie))()
+    number = type("Number", (np.float64,), {"item": lie})(0.5)
+
+    class Shade(Enum):
+        RED = 1
+
+    red = Shade.RED
+    Shade.__getattribute__ = lie  # type: ignore[method-assign]
+    odd = type("Meta", (type,), {"__name__": property(lie), "__hash__": lie, "__eq__": lie})("Odd", (), {})()
+    begun = time.monotonic()
+    assert tagged([datetime(2026, 1, 2, tzinfo=zone), number, red, odd, {odd: 1}]) == [
+        {"unserialisable": "datetime"},
+        0.5,
+        "RED",
+        {"unserialisable": "Odd"},
+        {"Odd": 1},
+    ]
+    assert time.monotonic() - begun < 8
+    assert tagged([datetime(2026, 1, 2, tzinfo=UTC)]) == ["2026-01-02 00:00:00+00:00"]
+    hostile.let_go()

@@ -9,12 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import hostile
 import numpy as np
 import pytest
+from hostile import HANGS, RAISES, failing, lying_number, lying_table, lying_text, speaking, touchy
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from property_sizes import examples
 
+from coherence.core.strangers import Asking, asking
 from coherence.lessons.clean import MAX_LESSON
 from coherence.lessons.errors import LessonError
 from coherence.lessons.intake import MAX_FIX
@@ -233,3 +236,31 @@ def test_store_bad_input_an_embedder_that_lacks_something_is_refused_before_a_fi
     with pytest.raises((TypeError, ValueError), match=lacks):
         open_store(path, embedder=type("Mine", (), members)())
     assert not path.exists()
+
+
+@pytest.mark.parametrize("act", [*HANGS.values(), *RAISES.values()], ids=[*HANGS, *RAISES])
+def test_store_bad_input_of_strangers_is_refused_or_taken_for_the_text_that_it_is(
+    act: Callable[[], Any], path: Path
+) -> None:
+    with LessonStore(path, embedder=False) as store, asking(Asking(0.1)):
+        for bad in (speaking(act), touchy(act), failing(act)):
+            given: Any = bad
+            for call in (
+                lambda given=given: store.record(pattern="p", error_text=given, fix_text="f"),
+                lambda given=given: store.record(pattern="p", error_text="e", fix_text="f", origin=given),
+                lambda given=given: store.record(pattern="p", error_text="e", fix_text="f", ts=given),
+                lambda given=given: store.query(given),
+                lambda given=given: store.query("e", tool=given, k=given),
+                lambda given=given: store.outcome(given, helped=True),
+                lambda given=given: store.remove(given),
+            ):
+                with pytest.raises((TypeError, ValueError)):
+                    call()
+        error = lying_text("ModuleNotFoundError: No module named 'yaml'", act)
+        id = store.record(
+            pattern=lying_text("p", act), error_text=error, fix_text=lying_text("pip install pyyaml", act)
+        )
+        (found,) = store.query(error, tool=lying_text("Bash", act), k=lying_number(int, 3, act))
+        assert (found.id, found.fix_text, found.pattern) == (id, "pip install pyyaml", "p")
+        assert store.remove(lying_table(list, act, [lying_number(int, id, act)])) == 1
+    hostile.let_go()

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hostile
 import numpy as np
 import pytest
+from hostile import RAISES, hang, lying_number, lying_text, speaking, touchy
 
 from coherence import CoherenceSensor, EmbeddingCache, Evidence, Reading, Tick
 from coherence.metrics import GoalDrift, SemanticDiffusion
@@ -217,7 +219,7 @@ def test_attacks_texts_of_a_subclass_of_str_are_taken_by_their_characters() -> N
 
 
 def test_attacks_a_fault_of_this_package_is_a_reading_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coherence.sensor.plugin_calls.submit", raising(RuntimeError("can't start new thread")))
+    monkeypatch.setattr("coherence.core.plugin_calls.submit", raising(RuntimeError("can't start new thread")))
     reading = probe(CallableState(goals=lambda: ["g"])).measure_sync()
     assert (reading.coverage, reading.errors[0].message) == (0.0, "can't start new thread")
 
@@ -460,3 +462,21 @@ def test_attacks_a_readings_parts_cannot_be_filled_again() -> None:
     before = dict(reading.metrics)
     reading.metrics.__init__({"goal_drift": 0.0})  # type: ignore[misc]
     assert dict(reading.metrics) == before
+
+
+@pytest.mark.parametrize("act", [hang, *RAISES.values()], ids=["hangs", *RAISES])
+def test_attacks_texts_and_values_that_lie_are_measured_as_what_they_are_or_are_errors(act: Callable[[], Any]) -> None:
+    honest = probe(metrics=[GoalDrift(), Named(lambda: 0.5)]).measure_sync()
+    for text in (lying_text("fix the login", act), touchy(act), speaking(act)):
+        given: Any = StaticState(goals=["fix the login"], context=["reading login.py", "the test fails"])
+        given.get_goals = lambda text=text: [text]
+        for reading in both_ways(lambda given=given: probe(given, metrics=[GoalDrift()])):  # type: ignore[misc]
+            if text is not None and issubclass(type(text), str):
+                assert reading.errors == () and reading.metrics["goal_drift"] == honest.metrics["goal_drift"]
+            else:
+                assert len(reading.errors) == 1
+    for number in (lying_number(float, 0.5, act), touchy(act), lying_text("0.5", act)):
+        for reading in both_ways(lambda number=number: probe(metrics=[GoalDrift(), Named(lambda: number)])):  # type: ignore[misc]
+            assert len(reading.errors) <= 1 and reading.metrics["goal_drift"] == honest.metrics["goal_drift"]
+            assert reading.metrics["bad"] in (0.5, None) and type(reading.metrics["bad"]) in (float, type(None))
+    hostile.let_go()

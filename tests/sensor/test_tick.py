@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from coherence import CoherenceSensor, MetricInput
+from coherence.core.calls import runs_in_place
 from coherence.core.events import Event, Message, Ticked, ToolResult, Usage
 from coherence.metrics import GoalDrift, MemoryRetention
 from coherence.metrics.goal_drift import compute_goal_drift
 from coherence.providers import HashingEmbedder, StaticState
-from coherence.sensor.calls import runs_in_place
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 

@@ -12,7 +12,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
-from coherence.sensor.calls import GRACE, Breaker, PluginCall, PluginOutcome, discard, failed
+from coherence.core.calls import GRACE, Breaker, PluginCall, PluginOutcome, discard, failed
 
 
 class _KeptLoop:

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import RLock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from coherence.sensor.calls import PluginCall, discard
+from coherence.core.calls import PluginCall, discard
 
 R = TypeVar("R")
 
@@ -398,7 +398,7 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
             group = job.group
             if job.pending:
                 left = group.until - time.monotonic()
-                from coherence.sensor.awaitables import Awaiting  # which loads asyncio
+                from coherence.core.awaitables import Awaiting  # which loads asyncio
 
                 yield Awaiting(job.pending), left
                 for call in job.pending:

@@ -152,7 +152,7 @@ def failed(error: BaseException) -> PluginOutcome:
     """Return the outcome of an exception, whatever its text does."""
     try:
         # cut before it is cleaned: it may be megabytes
-        message = one_line(str(error)[:500]) or "no message"
+        message = one_line(str.__str__(str(error))[:500]) or "no message"
     except BaseException:
         message = "its message cannot be shown"
     return PluginOutcome(error=error, message=message)
