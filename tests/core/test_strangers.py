@@ -127,7 +127,7 @@ def test_to_json_names_the_type_of_what_cannot_be_read(act: Callable[[], Any]) -
     given = lying_table(
         dict, act, {"a": speaking(act), lying_text("b", act, is_key=True): lying_table(list, act, [1]), "c": 2j}
     )
-    with asking(Asking(0.1, lambda field, failure: faults.append((field, failure.source)))):
+    with asking(Asking(1.0, lambda field, failure: faults.append((field, failure.source)))):
         assert to_json("f", given) == b'{"a":"<Speaking>","b":[1],"c":"2j"}'
     assert faults == [("f", "Speaking")]
 
