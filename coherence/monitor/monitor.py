@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_args
 from weakref import ReferenceType, ref
 
 import msgspec
@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.lesson_recall import LessonRecall
     from coherence.monitor.second_stage import SecondStage
     from coherence.store.store import Store
+
+T = TypeVar("T")
 
 Durability: TypeAlias = Literal["batched", "full"]
 """``batched``: a power cut loses about the last second, or what has not been read yet if more is recorded than can be
@@ -195,14 +197,14 @@ class Monitor(HostEvents, MonitorView):
         """The store of errors and their fixes; ``None`` without a store."""
         try:
             if source != "replay":  # a recorded run is judged by itself
-                self.lessons = as_lessons(lessons, self.store, embedder)
+                self.lessons = self._secured(lambda: as_lessons(lessons, self.store, embedder))
                 self._owns_lessons = self.lessons is not lessons
-            if self.store is None:
+            if (kept := self.store) is None:
                 opened = open_session(wanted)
             else:
                 from coherence.monitor.stored_session import open_stored_session
 
-                opened = open_stored_session(wanted, self.store)
+                opened = self._secured(lambda: open_stored_session(wanted, kept))
         except BaseException:
             self._close_files()
             raise
@@ -487,6 +489,10 @@ class Monitor(HostEvents, MonitorView):
             self._misused("store", error)
         finally:
             self._close_files()
+
+    def _secured(self, action: Callable[[], T]) -> T:
+        """Do something with the store; where its file turns out to be damaged, again with a new one."""
+        return action() if self.store is None else self.store.secured(action)
 
     def _close_files(self) -> None:
         """Close the stores that this monitor has opened itself."""

@@ -12,7 +12,7 @@ from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
-from coherence.monitor.arguments import FIRST
+from coherence.monitor.arguments import FIRST, LOG
 from coherence.monitor.codec import decode_result
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.recorder import Recorder, StoreBook
@@ -121,22 +121,24 @@ def _opened(
     book: StoreBook,
 ) -> OpenSession:
     newest: tuple[int, bytes] | None = None
+    newest_of = row
 
     def fresh() -> AgentPipeline:
         return make_pipeline(spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration)
 
-    def reopen() -> tuple[AgentPipeline, int]:
-        nonlocal newest
+    def reopen(row: SessionRow) -> tuple[AgentPipeline, int]:
+        nonlocal newest, newest_of
         pipeline = fresh()
-        seq = load(pipeline, store, row, known=newest)
+        # A session that is in another file now may have other events under these numbers.
+        seq = load(pipeline, store, row, known=newest if row == newest_of else None)
         # Two processes that take turns reopen at every turn: each folds only what is new since its last one.
-        newest = seq, pack(pipeline.snapshot())
+        newest, newest_of = (seq, pack(pipeline.snapshot())), row
         return pipeline, seq
 
     pipeline = fresh()
     seq = load(pipeline, store, row)
     pipeline.runs.pop_finished()  # which are in the store
-    return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq), reopen)
+    return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq, cache), reopen)
 
 
 def load(
@@ -160,22 +162,39 @@ def load(
         found = known
     seq = 0
     if found is not None:
-        seq = found[0]
-        pipeline.restore(unpack(found[1]))
-    else:
+        try:
+            pipeline.restore(unpack(found[1]))
+            seq = found[0]
+        except ValueError as error:
+            first = next(store.events(row.id, limit=1), None)
+            if first is not None and first.seq > 1:
+                raise
+            LOG.warning("coherence: %s: state after event %d: %s; its events are folded", store.path, found[0], error)
+            found = None
+    if found is None:
         start = read_beginning(row).start_data()
         if start is not None:
             pipeline.restore(unpack(start))
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
+        try:
+            pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
+        except ValueError as error:
+            store.refuse_altered(row.id, seq, error)
+            raise
     return seq
 
 
 def _inherit_baselines(pipeline: AgentPipeline, store: Store, agent: str) -> None:
     data = store.baselines(agent)
-    if data is not None:
-        pipeline.inherit(read_carry_over(data))
+    if data is None:
+        return
+    try:
+        inherited = read_carry_over(data)
+    except ValueError as error:
+        LOG.warning("coherence: %s: what is normal for agent %s cannot be read: %s", store.path, agent, error)
+        return
+    pipeline.inherit(inherited)
 
 
 def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:

@@ -217,8 +217,11 @@ class Worker:
     def _read_back(self, seq: int) -> Event:
         assert self.recorder is not None
         number = seq + self.recorder.moved
-        rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, limit=1)
-        return events.decode_event(next(iter(rows)).data)
+        try:
+            rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, until=number)
+            return events.decode_event(next(iter(rows)).data)
+        except (StoreError, StopIteration):  # the store's file is gone
+            return make_fault("store", f"event {seq} cannot be read any more")
 
     @property
     def _path(self) -> Path:
@@ -569,7 +572,14 @@ class Worker:
         if last and recorder.session.source not in ("test", "replay"):
             learned = self._legacy(recorder)
         try:
-            if not recorder.save(baselines=learned, wait_s=wait_s):
+            try:
+                saved = recorder.save(baselines=learned, wait_s=wait_s)
+            except StoreError:
+                if not recorder.is_outdated:
+                    raise
+                self._begin_again(recorder)
+                saved = recorder.save(baselines=learned, wait_s=wait_s)
+            if not saved:
                 if raising or self._full:
                     raise StoreError(recorder.store.path, "another thread is writing")
                 return
@@ -607,13 +617,25 @@ class Worker:
                 legacy.corrections = legacy.corrections.merge(read_carry_over(kept).corrections)
         return msgspec.msgpack.encode(legacy)
 
+    def _begin_again(self, recorder: Recorder) -> None:
+        """Go on in the file that has taken the place of one that is gone, with what is still held."""
+        with self._lock, recorder.writing:
+            if not recorder.is_outdated:
+                return
+            snapshot = None
+            with suppress(TypeError, ValueError, OverflowError):
+                folded = self._ahead[0].seq - 1 if self._ahead else self._seq
+                snapshot = (folded, pack(self.pipeline.snapshot()))
+            recorder.begin_again(self.events, snapshot)
+            self._inbox.put(time.time(), make_fault("store", recorder.store.begun_anew))
+
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
         # In this order: who writes never asks for the lock, so the two cannot wait for each other.
         with self._lock, recorder.writing:
             if not recorder.behind or self._reopen is None:
                 return
-            pipeline, seq = self._reopen()
+            pipeline, seq = self._reopen(recorder.session)
             waiting = recorder.rejoin(seq)
             # A process that tells only a few events never comes to the thousandth itself.
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:

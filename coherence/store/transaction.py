@@ -58,9 +58,11 @@ class Transaction:
         return None if row is None else SessionRow(*row)
 
     def add_session(
-        self, *, session: str, agent: str, parent: str | None, source: str, started: float, config: str
+        self, *, session: str, agent: str, parent: str | None, source: str, started: float, config: str, after: int = 0
     ) -> SessionRow:
         """Begin a session.
+
+        With ``after`` its first event has the number after that one: those before it were in a file that is gone.
 
         Raises
         ------
@@ -73,6 +75,13 @@ class Transaction:
                 "INSERT INTO sessions (session, agent, parent, source, started, config) VALUES (?, ?, ?, ?, ?, ?)",
                 (session, agent, parent, source, started, config),
             )
+            if after:
+                # The trigger that lets numbers only grow by one passes this while that row is there.
+                self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+                self._connection.execute(
+                    "UPDATE heads SET last_seq = ? WHERE session_id = ?", (after, cursor.lastrowid)
+                )
+                self._connection.execute("DELETE FROM maintenance")
         assert cursor.lastrowid is not None
         return SessionRow(cursor.lastrowid, session, agent, parent, source, started, config)
 
