@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 
 import msgspec
 
+from coherence.core.files import open_input
 from coherence.core.forbidden_calls import ForbiddenCall, read_deny_list
 from coherence.core.readings import FrozenDict, freeze
 from coherence.core.scale import Scale, read_scale
@@ -35,7 +36,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     import tomllib  # which most processes never need
 
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             return tomllib.load(file)
     except OSError as error:
         raise ValueError(f"config {path}: {error.strerror or error}; expected the path of a TOML file") from error

@@ -7,11 +7,13 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from coherence.core.files import check_output, make_folder, open_input, open_output
 from coherence.store.errors import StoreError
 from coherence.store.hash_chain import ChainFault
 from coherence.store.open import alone
@@ -47,7 +49,7 @@ def export_jsonl(store: Store, folder_or_path: str | Path) -> int:
     """
     path = trail_path(folder_or_path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         # Two exports at once would both append the same events.
         with alone(path.parent):
             return _append(store, path)
@@ -124,7 +126,7 @@ def _append(store: Store, path: Path) -> int:
         if there is None and store.count_events() and next(store.audit_rows()).id <= after:
             raise StoreError(path, f"this audit trail is longer than {store.path}; choose another folder")
     count = 0
-    with open(path, "ab") as file:
+    with open_output(path, "ab") as file:
         for row in store.audit_rows(after=after):
             file.write(encode_line(row))
             count += 1
@@ -135,11 +137,13 @@ def _append(store: Store, path: Path) -> int:
 
 def _last_row(path: Path) -> AuditRow | None:
     """Return the newest event of the trail, also of its files that were moved aside in the same folder."""
+    check_output(path)
     if path.exists() and path.stat().st_size:
-        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            end = whole.rfind(b"\n") + 1
-            last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
-        os.truncate(path, end)  # cuts off a line that a crash left half-written
+        with open_output(path, "r+b") as file:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                end = whole.rfind(b"\n") + 1
+                last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
+            file.truncate(end)  # cuts off a line that a crash left half-written
         if last:
             row = decode_line(last)
             if row is None:
@@ -167,7 +171,7 @@ def _begins(path: Path) -> float:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+    with open_input(path) as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else nullcontext(raw) as file:
         yield from file
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TypeAlias
 
+from coherence.core.files import make_folder
 from coherence.store import schema
 from coherence.store.connections import (
     Synchronous,
@@ -92,15 +93,18 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
     if path.name == ":memory:":
         raise StoreError(path, "a store is a file, and none in memory; choose a path in a temporary folder")
     try:
-        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+        is_folder, is_other, is_link = path.is_dir(), path.exists() and not path.is_file(), path.is_symlink()
     except OSError as error:  # a name that is too long
         raise StoreError(path, f"the file cannot be opened ({error.strerror})") from error
     if is_folder:
         raise StoreError(path, "this is a folder; a store is one file")
+    if is_link:
+        where = os.path.realpath(path)
+        raise StoreError(path, f"this is a symbolic link, and none is written through; name {where} itself")
     if is_other:
         raise StoreError(path, "this is no regular file")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     except OSError as error:
         raise StoreError(path, f"its folder cannot be made ({error.strerror})") from error
     with explained(path):

@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 
 from coherence.core.errors import TranscriptError
+from coherence.core.files import open_input
 from coherence.providers.readers.values import loads
 from coherence.providers.transcript import Step, Transcript
 
@@ -110,7 +111,7 @@ def _opened(path: str | Path) -> io.BufferedReader:
     if str(path) == STDIN:
         # the interpreter's own standard input stays open
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-    return open(path, "rb")  # the caller closes it
+    return open_input(path)  # the caller closes it
 
 
 def _read_bytes(path: str | Path) -> bytearray:

@@ -156,7 +156,7 @@ def test_read_transcripts_a_path_that_cannot_be_read_is_an_error(
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
     known = "expected one of openai, openai-responses, anthropic, claude-code, runs"
     assert failure(write(tmp_path, lines(RUN)), "llama").reason == f"unknown format 'llama', {known}"
-    monkeypatch.setattr(source, "open", refuse, raising=False)
+    monkeypatch.setattr(source, "open_input", refuse)
     assert failure(write(tmp_path, lines(RUN))).reason == "permission denied, expected a readable file"
 
 
