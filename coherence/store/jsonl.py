@@ -21,6 +21,9 @@ from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
 from coherence.store.store import Store
 from coherence.store.verify import ChainWalk, damaged
 
+MAX_LINE = 1 << 26
+"""Longest line that is read, 64 MiB: a line without an end would fill the memory."""
+
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
@@ -150,8 +153,10 @@ def _last_row(path: Path) -> AuditRow | None:
                 raise StoreError(path, "the last line of this audit trail is no event; choose another folder")
             return row
     moved = [file for file in _in_order(path.parent.glob(f"{path.stem}*.jsonl*")) if file != path]
-    rows = [decode_line(line) for line in _lines(moved[-1])] if moved else []
-    return next((row for row in reversed(rows) if row is not None), None)
+    newest = None
+    for line in _lines(moved[-1]) if moved else ():
+        newest = decode_line(line) or newest
+    return newest
 
 
 def _in_order(paths: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -172,7 +177,10 @@ def _begins(path: Path) -> float:
 
 def _lines(path: Path) -> Iterator[bytes]:
     with open_input(path) as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else nullcontext(raw) as file:
-        yield from file
+        while line := file.readline(MAX_LINE):
+            if len(line) == MAX_LINE:
+                raise OSError(f"a line is longer than {MAX_LINE} bytes")
+            yield line
 
 
 class _Reading(msgspec.Struct, forbid_unknown_fields=True):
