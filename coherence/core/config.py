@@ -268,19 +268,34 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_number("price output", self.output, least=0.0)
 
 
+DAY_S = 86_400.0
+
+
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits on the events that a store keeps. ``None`` = no limit."""
 
     max_events: int | None = None
     """Number of events to keep, 1 or more. The oldest are removed first."""
     max_age_s: float | None = None
-    """Age in seconds from which events are removed, 1 or more."""
+    """Age in seconds from which events are removed, 1 or more. The texts of guidance of that age go with them, and
+    lessons and baselines that nothing has renewed for so long."""
+    max_age_days: float | None = None
+    """The same in days, above 0; give one of the two."""
 
     def __post_init__(self) -> None:
         if self.max_events is not None:
             check_count("retention max_events", self.max_events, least=1)
         if self.max_age_s is not None:
             check_number("retention max_age_s", self.max_age_s, least=1.0)
+        if self.max_age_days is not None:
+            check_number("retention max_age_days", self.max_age_days, least=1.0 / DAY_S)
+            if self.max_age_s is not None:
+                raise ValueError("retention: give max_age_s or max_age_days, not both")
+
+    @property
+    def age_s(self) -> float | None:
+        """Age in seconds from which events are removed, however it was given."""
+        return self.max_age_s if self.max_age_days is None else self.max_age_days * DAY_S
 
 
 class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

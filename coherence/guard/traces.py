@@ -34,7 +34,7 @@ _ENTRIES = (
     "SELECT e.kind, e.seq, e.ts, e.data FROM events AS e JOIN guard_accounts AS g ON g.session_id = e.session_id "
     "WHERE g.agent = ? "
 )
-_TRAIL = _ENTRIES + "AND e.kind <> 'guard_gap' AND e.seq > ? ORDER BY e.seq LIMIT ?"
+_TRAIL = _ENTRIES + "AND e.kind NOT IN ('guard_gap', 'purged') AND e.seq > ? ORDER BY e.seq LIMIT ?"
 _CALLS = _ENTRIES + "AND e.kind = 'guard_call' ORDER BY e.seq DESC LIMIT ?"
 _DECISIONS = _ENTRIES + "AND e.kind = 'guard' ORDER BY e.seq DESC LIMIT ?"
 _DECODE_CALL, _DECODE_DECISION = msgspec.json.Decoder(GuardedCall).decode, msgspec.json.Decoder(Decision).decode

@@ -481,10 +481,7 @@ class Monitor(HostEvents, MonitorView):
             self._clock.__exit__(None, None, None)
         try:
             self._worker.close(raising=self.strict)
-            # after the last events, which count too
-            retention = self.config.retention
-            if retention is not None and self.store is not None:
-                self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)
+            self._worker.retain()  # after the last events, which count too
         except StoreError as error:
             self._misused("store", error)
         finally:

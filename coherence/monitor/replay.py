@@ -109,7 +109,8 @@ class Replay:
         self._foreign = bool(beginning.settings.metrics)
         # a rule may find things under its own name with a dot and a part
         self._rules = frozenset(name.partition(".")[0] for name in beginning.settings.rules)
-        self._recorded_only = beginning.settings.fingerprint is None
+        # without vectors, which a purge takes away from all sessions that were there
+        self._recorded_only = beginning.settings.fingerprint is None or row.started <= store.last_purge()
         try:
             self.pipeline = self._make_pipeline(beginning, config or beginning.effective)
         except (TypeError, ValueError) as error:  # a weight of a metric that the session does not have

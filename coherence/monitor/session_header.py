@@ -15,7 +15,7 @@ from coherence.core.events import Source
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import frozen_hook
 from coherence.monitor.arguments import FIRST
-from coherence.store.rows import SessionRow
+from coherence.store.rows import PURGED_SESSION, SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -146,7 +146,7 @@ def base_of(session: str) -> str:
 
 
 def _may_follow(row: SessionRow, source: Source) -> bool:
-    return (row.source == "test") == (source == "test")
+    return (row.source == "test") == (source == "test") and row.config != PURGED_SESSION
 
 
 def _line(store: Store, agent: str, session: str) -> list[SessionRow]:

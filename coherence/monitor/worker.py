@@ -70,6 +70,9 @@ VIEW_WAIT_S = 10.0
 LESSONS_WAIT_S = 10.0
 """Seconds that a flush, and the end, wait at most for another thread that writes lessons."""
 
+RETAIN_S = 3_600.0
+"""Seconds between two looks for events that are too old or too many, besides the one at the end."""
+
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
@@ -142,6 +145,7 @@ class Worker:
         self._store_down = False
         self._retry_at = 0.0
         self._reported_loss = 0
+        self._retain_at = monotonic() + RETAIN_S
         self._is_late = False
         self._newest = opened.pipeline.measured
         self._last_around = NOBODY
@@ -667,9 +671,25 @@ class Worker:
             self._save(raising=False)
             due_in = recorder.due_in if recorder is not None else None
         self._save_lessons()
+        if monotonic() >= self._retain_at:
+            with suppress(StoreError):  # tried again in an hour
+                self.retain()
         if not done:
             return 0.0
         return RETRY_S if self._store_down or self._taught else due_in
+
+    def retain(self) -> None:
+        """Remove what is older, or more, than the store is to keep.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        self._retain_at = monotonic() + RETAIN_S
+        retention = self._config.retention
+        if retention is not None and self.recorder is not None:
+            self.recorder.store.prune(max_events=retention.max_events, max_age_s=retention.age_s)
 
     def finish(self) -> None:
         """Write what waits; at the end of the process."""

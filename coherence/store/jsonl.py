@@ -80,6 +80,8 @@ class Trail(NamedTuple):
     """Id of the first one."""
     newest: str
     """Hash of the last one, hexadecimal."""
+    purged: int = 0
+    """Number of events whose content was purged."""
 
 
 def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[ChainFault]:
@@ -115,7 +117,8 @@ def read_trail(paths: str | Path | Iterable[str | Path]) -> Trail:
             found = damaged(f"{path}: the file cannot be read ({error})")
         if found is not None:
             return Trail([found], walk.rows, first, (walk.newest or b"").hex())
-    return Trail([], walk.rows, first, (walk.newest or b"").hex())
+    unvouched = walk.end_purged()
+    return Trail([] if unvouched is None else [unvouched], walk.rows, first, (walk.newest or b"").hex(), walk.purged)
 
 
 def _append(store: Store, path: Path) -> int:

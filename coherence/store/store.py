@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coherence.store.connections import (
     FORK_WAIT_S,
@@ -30,10 +30,21 @@ from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.hash_chain import ChainFault, recomputed
 from coherence.store.open import file_id, open_again, open_files, open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.rows import GUARD_SESSION, AuditRow, EventRow, FiringResult, SessionRow
-from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
+from coherence.store.rows import (
+    GUARD_SESSION,
+    PURGE_AGENT,
+    PURGED_SESSION,
+    AuditRow,
+    EventRow,
+    FiringResult,
+    SessionRow,
+)
+from coherence.store.transaction import ANY_OLD, SESSION_COLUMNS, Transaction, last_seq, prune
 
 __all__ = ["Store", "Transaction"]
+
+if TYPE_CHECKING:
+    from coherence.store.purge import PurgeReport
 
 LOG = logging.getLogger("coherence")
 
@@ -228,17 +239,24 @@ class Store:
 
     def session(self, agent: str, session: str | None = None) -> SessionRow | None:
         """Return a session by name; without a name this agent's newest run."""
-        wanted = "agent = :agent AND coalesce(session = :name, session <> :not)"
+        wanted = "agent = :agent AND coalesce(session = :name, session <> :not AND config <> :purged)"
         sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {wanted} ORDER BY id DESC LIMIT 1"  # noqa: S608
-        rows = self.fetch(sql, {"agent": agent, "name": session, "not": GUARD_SESSION})
+        rows = self.fetch(sql, {"agent": agent, "name": session, "not": GUARD_SESSION, "purged": PURGED_SESSION})
         return SessionRow(*rows[0]) if rows else None
 
     def sessions(self, *, agent: str | None = None) -> list[SessionRow]:
-        """Return all sessions (of one agent), oldest first, without what guards have recorded."""
+        """Return all sessions (of one agent), oldest first, without what guards have recorded and what was purged."""
         sql = (
-            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE coalesce(agent = :agent, 1) AND session <> :not ORDER BY id"  # noqa: S608
+            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE coalesce(agent = :agent, agent <> :purge) "  # noqa: S608
+            "AND session <> :not AND config <> :purged ORDER BY id"
         )
-        return [SessionRow(*row) for row in self.fetch(sql, {"agent": agent, "not": GUARD_SESSION})]
+        values: dict[str, object] = {
+            "agent": agent,
+            "not": GUARD_SESSION,
+            "purge": PURGE_AGENT,
+            "purged": PURGED_SESSION,
+        }
+        return [SessionRow(*row) for row in self.fetch(sql, values)]
 
     def events(
         self, session_id: int, *, after: int = 0, until: int | None = None, limit: int | None = None
@@ -341,7 +359,8 @@ class Store:
         """Remove the oldest events of the whole store, and the readings, decisions and snapshots that belong to them.
 
         The chain has one beginning, so events go strictly in the order they were written: an event that is old enough
-        stays while one written before it is not.
+        stays while one written before it is not. With ``max_age_s``, texts of guidance, and lessons and baselines that
+        nothing has renewed, go at that age too.
 
         Parameters
         ----------
@@ -360,7 +379,61 @@ class Store:
         if max_events is not None and max_events < 0:
             raise ValueError(f"max_events must be 0 or more, not {max_events}")
         oldest = None if max_age_s is None else (time.time() if now is None else now) - max_age_s
-        return prune(self.transaction, max_events, oldest)
+        removed = prune(self.transaction, max_events, oldest)
+        if oldest is not None and self.fetch(ANY_OLD, {"ts": oldest}):
+            with self.transaction() as transaction:
+                transaction.forget_old(oldest)
+        return removed
+
+    def last_purge(self) -> float:
+        """Return when something was purged last, in Unix seconds; 0 if nothing ever was."""
+        row = self.session(PURGE_AGENT, PURGE_AGENT)
+        newest = None if row is None else next(self.events(row.id, after=self.last_seq(row.id) - 1), None)
+        return 0.0 if newest is None else newest.ts
+
+    def count_purged(self) -> int:
+        """Return how many events of the chain have no content, because they were purged."""
+        return int(self.fetch("SELECT count(*) FROM events WHERE kind = 'purged'")[0][0])
+
+    def purge(self, agent: str, session: str | None = None) -> PurgeReport:
+        """Wipe what is kept of an agent or of one session, with its lessons, so that nothing is left in this file.
+
+        End the agent's monitors and guards first: what they hold in memory would be written again. The names of the
+        agent and its sessions stay, and so do positions, times and hashes of events: :meth:`verify` still works. All
+        vectors of the store go, and with them exact replays of sessions that began before. Copies are not touched:
+        exports, reports, backups, and files that were moved aside because they were damaged.
+
+        Parameters
+        ----------
+        agent : str
+            Its name.
+        session : str, optional
+            One of its sessions, with those that went on from it (``NAME~2``); default: all, and its guarded calls.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or other processes read it so that it cannot be rewritten: purge again.
+        """
+        from coherence.store.purge import purge  # which nothing else that a running agent does needs
+
+        with self._alone(self.timeout_s), explained(self.path):
+            connection = self._write_connection()
+            connection.execute("PRAGMA secure_delete = ON")
+        with self.transaction() as transaction:
+            report = purge(transaction, agent, session)
+        with self._alone(self.timeout_s), explained(self.path):
+            connection = self._write_connection()
+            # Content of pages that were freed earlier, and of the log, is still there.
+            patiently(self.path, self.timeout_s, lambda: connection.execute("VACUUM"))
+            busy = patiently(
+                self.path, self.timeout_s, lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            )
+        for name in ("index", "index.new"):
+            Path(f"{self.path}.lessons", name).unlink(missing_ok=True)
+        if busy:
+            raise StoreError(self.path, "others read the file, so its log still holds what was purged; purge again")
+        return report
 
     def close(self) -> None:
         """Close the file; calling it again does nothing. It waits for the transactions of other threads."""

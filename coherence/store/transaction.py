@@ -30,6 +30,15 @@ DELETE FROM snapshots WHERE session_id = :session AND (
   OR seq < (SELECT max(seq) FROM snapshots WHERE session_id = :session AND seq < (SELECT first FROM kept)))
 """
 """The newest snapshot before the kept events stays: with them it gives the state now."""
+FORGET_OLD = (
+    "UPDATE firings SET text = '' WHERE ts < :ts AND text <> ''",
+    "DELETE FROM lessons WHERE seen < :ts",
+    "DELETE FROM baselines WHERE ts < :ts",
+)
+ANY_OLD = (
+    "SELECT 1 FROM firings WHERE ts < :ts AND text <> '' UNION ALL SELECT 1 FROM lessons WHERE seen < :ts "
+    "UNION ALL SELECT 1 FROM baselines WHERE ts < :ts LIMIT 1"
+)
 SESSION_COLUMNS = "id, session, agent, parent, source, started, config"
 
 
@@ -204,6 +213,15 @@ class Transaction:
                 )
                 execute("DELETE FROM maintenance")
         return gone
+
+    def forget_old(self, oldest_ts: float) -> None:
+        """Remove old traces of events in other tables; for :meth:`Store.prune` only."""
+        with self._guarded():
+            # The triggers that refuse every change let these pass while this row is there.
+            self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+            for statement in FORGET_OLD:
+                self._connection.execute(statement, {"ts": oldest_ts})
+            self._connection.execute("DELETE FROM maintenance")
 
     def commit(self) -> None:
         """Keep all of it; for :meth:`Store.transaction` only."""
