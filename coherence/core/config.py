@@ -501,12 +501,15 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     is written later."""
     redact: bool = True
     """Replace secrets before anything is recorded or measured."""
+    privacy: Literal["full", "no-text"] = "full"
+    """Content of the store: ``full`` = texts as they are measured; ``no-text`` = fingerprints, numbers and decisions
+    only. Then nothing can be replayed or resumed, and there are no lessons."""
     alarms: AlarmConfig = AlarmConfig()
     """Budgets of false alarms."""
     judge: JudgeConfig = JudgeConfig()
     """Conditions for asking the judge, if the monitor has one."""
     retention: Retention | None = None
-    """Limits on stored events, applied when the monitor is closed; ``None`` = keep everything."""
+    """Limits on stored events, applied every hour and at the monitor's end; ``None`` = keep everything."""
 
     def __post_init__(self) -> None:
         # Copies that cannot change: whoever keeps the table that was given must not change settings by it.
@@ -515,6 +518,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         put(self, "rules", freeze(self.rules))
         put(self, "forbid", read_deny_list(self.forbid))
         check_count("refusals", self.refusals, least=1, most=1_000_000)
+        if self.privacy not in ("full", "no-text"):
+            raise ValueError(f"privacy must be 'full' or 'no-text', not {self.privacy!r}")
         if self.block not in ("destructive", "all"):
             raise ValueError(f"block must be 'destructive' or 'all', not {self.block!r}")
         if isinstance(self.weights, Mapping):

@@ -196,7 +196,10 @@ class Monitor(HostEvents, MonitorView):
         self.lessons: LessonStore | None = None
         """The store of errors and their fixes; ``None`` without a store."""
         try:
-            if source != "replay":  # a recorded run is judged by itself
+            if self.config.privacy == "no-text":
+                if lessons is not None and lessons is not False:
+                    raise ValueError("lessons are texts: with privacy='no-text' leave them out")
+            elif source != "replay":  # a recorded run is judged by itself
                 self.lessons = self._secured(lambda: as_lessons(lessons, self.store, embedder))
                 self._owns_lessons = self.lessons is not lessons
             if (kept := self.store) is None:

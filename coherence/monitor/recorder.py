@@ -17,12 +17,13 @@ import msgspec
 from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.monitor.codec import encode_record
 from coherence.monitor.inbox import size_of
+from coherence.monitor.no_text import NoText
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
 from coherence.store.rows import RunRow, SessionRow
-from coherence.store.runs import MAX_RUNS, write_label, write_runs
+from coherence.store.runs import CALL, MAX_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -178,6 +179,11 @@ def _run_up_to(last: int, held: Sequence[Record], *, above: int) -> list[Record]
     return found[::-1]
 
 
+def _without_calls(row: RunRow) -> tuple[tuple[str, str, float], ...]:
+    """Return the maxima of a run but for those that name a tool."""
+    return tuple(each for each in row.maxima if not each[0].startswith(CALL))
+
+
 BATCH = 50
 """Events that are written at once, as soon as there are so many."""
 
@@ -207,10 +213,18 @@ class Recorder:
         Number of the newest event that was in the store when this process read it.
     cache : EmbeddingCache, optional
         Holds vectors of the book.
+    no_text : NoText, optional
+        Leaves texts out of what is written; names of tools are left out of runs too.
     """
 
     def __init__(
-        self, store: Store, session: SessionRow, book: StoreBook, saved: int, cache: EmbeddingCache | None = None
+        self,
+        store: Store,
+        session: SessionRow,
+        book: StoreBook,
+        saved: int,
+        cache: EmbeddingCache | None = None,
+        no_text: NoText | None = None,
     ) -> None:
         self.store = store
         self.session = session
@@ -240,6 +254,8 @@ class Recorder:
         self.snapshot_seq = 0
         """Number of the newest snapshot that was taken here."""
         self._cache = cache
+        self._encode = encode_record if no_text is None else no_text.row
+        self._keeps_calls = no_text is None
         self._generation = store.generation
         self._alone_since = saved
         """Number of the newest event up to which other processes may have written some that are not held here."""
@@ -279,6 +295,8 @@ class Recorder:
 
     def add_runs(self, rows: Sequence[RunRow]) -> None:
         """Take how runs stand, but for those of tests and of recorded runs, and such of which nothing is known."""
+        if not self._keeps_calls:
+            rows = [msgspec.structs.replace(row, maxima=_without_calls(row)) for row in rows]
         if self.session.source not in UNCOUNTED:
             with self._queue:
                 self._runs.extend(row for row in rows if row.maxima or row.success is not None)
@@ -355,7 +373,7 @@ class Recorder:
             self._telling.look(transaction, last)
             if by:
                 records = [record.moved(by, expected) for record in records]
-            transaction.add_events(self.session, [encode_record(record) for record in records])
+            transaction.add_events(self.session, [self._encode(record) for record in records])
             for fingerprint, new in vectors.items():
                 transaction.add_vectors(fingerprint, new.items())
             for seq, data in snapshots:
@@ -437,7 +455,7 @@ class Recorder:
                         transaction.add_snapshot(row.id, *snapshot)
                 else:
                     records = self._continuing(transaction, row, records)
-                transaction.add_events(row, [encode_record(record) for record in records])
+                transaction.add_events(row, [self._encode(record) for record in records])
                 for fingerprint, new in vectors.items():
                     transaction.add_vectors(fingerprint, new.items())
                 self.saved = transaction.last_seq(row.id)
@@ -447,13 +465,12 @@ class Recorder:
             self.session, self._generation = row, generation
             self._telling.go_on(row, self.saved)
 
-    @staticmethod
-    def _continuing(transaction: Transaction, row: SessionRow, held: Sequence[Record]) -> list[Record]:
+    def _continuing(self, transaction: Transaction, row: SessionRow, held: Sequence[Record]) -> list[Record]:
         """Return the held records that follow the newest event of a session that is there, if that is one of them."""
         last = transaction.last_seq(row.id)
         found = transaction.execute("SELECT ts, data FROM events WHERE session_id = ? AND seq = ?", (row.id, last))
         same = [record for record in held if record.seq == last]
-        if last and not (found and same and found[0] == (same[0].ts, encode_record(same[0]).data)):
+        if last and not (found and same and found[0] == (same[0].ts, self._encode(same[0]).data)):
             return []
         return _run_up_to(held[-1].seq, held, above=last) if held else []
 

@@ -16,7 +16,7 @@ from coherence.core.readings import Reading
 from coherence.monitor.codec import decode_result, encode_result, is_kept
 from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.monitor.recorder import StoreBook
-from coherence.monitor.session_header import NOTHING, SessionHeader, read_beginning
+from coherence.monitor.session_header import NOTHING, SessionHeader, is_without_text, read_beginning
 from coherence.monitor.snapshots import unpack
 from coherence.monitor.tick_result import TickResult
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -101,6 +101,11 @@ class Replay:
     def __init__(self, store: Store, row: SessionRow, config: MonitorConfig | None = None) -> None:
         self.row = row
         self._store = store
+        if is_without_text(row):
+            raise ReplayError(
+                f"session {row.session} of {row.agent} has no texts (it was recorded with privacy='no-text', or "
+                "purged): its readings and decisions can be read, and none can be computed again"
+            )
         try:
             beginning = read_beginning(row)
         except ValueError as error:

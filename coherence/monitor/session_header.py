@@ -91,6 +91,11 @@ def read_beginning(row: SessionRow) -> SessionHeader:
         raise ValueError(f"session {row.session} of {row.agent}: settings cannot be read: {error}") from error
 
 
+def is_without_text(row: SessionRow) -> bool:
+    """Tell whether a session was recorded without texts, or was purged."""
+    return '"privacy":"no-text"' in row.config or row.config == PURGED_SESSION
+
+
 class Place(NamedTuple):
     """Session and name under which an agent goes on; both of one look, so that a name taken since is noticed."""
 

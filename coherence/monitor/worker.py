@@ -27,6 +27,7 @@ from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
 from coherence.monitor.tick_result import Record, TickResult
+from coherence.policy.corrections import Corrections
 from coherence.store.errors import StoreError
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
@@ -126,6 +127,7 @@ class Worker:
         self._reopen = opened.reopen
         self._config = config
         self._redactor = Redactor(hide_secrets=config.redact)
+        self._keeps_text = config.privacy == "full"
         self._full = full
         self._peers = peers
         self._lesson_recall = lesson_recall
@@ -204,7 +206,8 @@ class Worker:
         finally:
             self._lock.release()
         self._save(raising=raising, wait_s=max(until - monotonic(), 0.0))
-        if self._ahead_bytes > KEPT_BYTES and self._lock.acquire(blocking=False):
+        # what has no text in the store cannot be read back
+        if self._ahead_bytes > KEPT_BYTES and self._keeps_text and self._lock.acquire(blocking=False):
             try:
                 self._lighten()
             finally:
@@ -542,7 +545,7 @@ class Worker:
             self._kept_bytes -= size_of(self.events.popleft().event)
 
     def _add_snapshot(self, seq: int | None = None) -> None:
-        if self.recorder is None:
+        if self.recorder is None or not self._keeps_text:
             return
         seq = self._seq if seq is None else seq
         try:
@@ -615,6 +618,8 @@ class Worker:
     def _legacy(self, recorder: Recorder) -> bytes:
         """Return what the agent's next session begins with: what others have left of corrections is kept."""
         legacy = self.pipeline.carry_over()
+        if not self._keeps_text:
+            legacy.corrections = Corrections()
         kept = recorder.store.baselines(recorder.session.agent)
         if kept is not None:
             with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
@@ -629,7 +634,7 @@ class Worker:
             snapshot = None
             with suppress(TypeError, ValueError, OverflowError):
                 folded = self._ahead[0].seq - 1 if self._ahead else self._seq
-                snapshot = (folded, pack(self.pipeline.snapshot()))
+                snapshot = (folded, pack(self.pipeline.snapshot())) if self._keeps_text else None
             recorder.begin_again(self.events, snapshot)
             self._inbox.put(time.time(), make_fault("store", recorder.store.begun_anew))
 
