@@ -22,7 +22,7 @@ from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
-from coherence.store.rows import RunRow, SessionRow
+from coherence.store.rows import EventRow, RunRow, SessionRow
 from coherence.store.runs import CALL, MAX_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
@@ -254,8 +254,7 @@ class Recorder:
         self.snapshot_seq = 0
         """Number of the newest snapshot that was taken here."""
         self._cache = cache
-        self._encode = encode_record if no_text is None else no_text.row
-        self._keeps_calls = no_text is None
+        self._no_text = no_text
         self._generation = store.generation
         self._alone_since = saved
         """Number of the newest event up to which other processes may have written some that are not held here."""
@@ -295,7 +294,7 @@ class Recorder:
 
     def add_runs(self, rows: Sequence[RunRow]) -> None:
         """Take how runs stand, but for those of tests and of recorded runs, and such of which nothing is known."""
-        if not self._keeps_calls:
+        if self._no_text is not None:
             rows = [msgspec.structs.replace(row, maxima=_without_calls(row)) for row in rows]
         if self.session.source not in UNCOUNTED:
             with self._queue:
@@ -407,6 +406,9 @@ class Recorder:
             self.behind = stale
         self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
+
+    def _encode(self, record: Record) -> EventRow:
+        return encode_record(record) if self._no_text is None else self._no_text.row(record)
 
     @property
     def is_outdated(self) -> bool:
