@@ -463,6 +463,7 @@ class Recorder:
                 self.saved = transaction.last_seq(row.id)
             self.book.written(vectors)
             self._pending = deque(pending)
+            self.pending_bytes = sum(size_of(record.event) for record in pending)
             self._snapshots.clear()
             self.session, self._generation = row, generation
             self._telling.go_on(row, self.saved)

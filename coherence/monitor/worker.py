@@ -620,9 +620,10 @@ class Worker:
         legacy = self.pipeline.carry_over()
         if not self._keeps_text:
             legacy.corrections = Corrections()
-        kept = recorder.store.baselines(recorder.session.agent)
-        if kept is not None:
-            with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
+        # of another version, or of another embedder, or in a file that is damaged
+        with suppress(msgspec.DecodeError, ValueError, StoreError):
+            kept = recorder.store.baselines(recorder.session.agent)
+            if kept is not None:
                 legacy.corrections = legacy.corrections.merge(read_carry_over(kept).corrections)
         return msgspec.msgpack.encode(legacy)
 
@@ -636,7 +637,11 @@ class Worker:
                 folded = self._ahead[0].seq - 1 if self._ahead else self._seq
                 snapshot = (folded, pack(self.pipeline.snapshot())) if self._keeps_text else None
             recorder.begin_again(self.events, snapshot)
-            self._inbox.put(time.time(), make_fault("store", recorder.store.begun_anew))
+            fault = make_fault("store", recorder.store.begun_anew)
+            if self.closed:  # nobody will fold what is posted
+                self._apply(time.time(), fault)
+            else:
+                self._inbox.put(time.time(), fault)
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""

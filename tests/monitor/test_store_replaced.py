@@ -200,3 +200,25 @@ def test_monitor_whatever_page_of_an_old_store_is_bad_begins_and_works(tmp_path:
         newest = rows(path, "SELECT kind FROM events ORDER BY id DESC LIMIT 8")  # older pages may be bad unnoticed
         assert newest.count(("tool_call",)) >= 2
     assert moved > pages // 3
+
+
+def test_close_that_notices_the_loss_first_records_it_too(path: Path) -> None:
+    with monitor(path) as m:
+        work(m, 0, 3)
+        m.flush()
+        path.unlink()
+    assert rows(path, "SELECT count(*) FROM events WHERE kind = 'fault'") == [(1,)]
+    check_replay(path)
+
+
+def test_begin_again_leaves_nothing_waiting_and_counts_no_bytes_of_it(path: Path) -> None:
+    with monitor(path) as m:
+        work(m, 0, 3)
+        m.flush()
+        path.unlink()
+        work(m, 3, 5)
+        m.flush()
+        m.flush()  # the fault too
+        recorder = m._worker.recorder
+        assert recorder is not None
+        assert (recorder.pending, recorder.pending_bytes) == (0, 0)
