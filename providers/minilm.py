@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -12,8 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coherence.core.errors import ModelError
+
 MODEL = "all-MiniLM-L6-v2-int8-per-channel.onnx"
 TOKENIZER = "all-MiniLM-L6-v2-tokenizer.json"
+SHA256 = {
+    MODEL: "61b6e9f6958b54411b72efcbb9e9a4457fe88aa2ede221304e3f116154c949a6",
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""Hashes of the files that vectors of this fingerprint are made with."""
 MODELS = Path(__file__).resolve().parent / "models"
 
 MAX_TOKENS = 256
@@ -28,7 +36,12 @@ class MiniLMEmbedder:
 
     The model is loaded on first use (0.2 s) and runs on one thread. Of a text above 256 tokens the head and the tail
     are read, half each, so that the cost of a text is bounded (about 30 ms). Text such as ``[SEP]`` is read as text,
-    never as a control token.
+    never as a control token. Both files are compared with their SHA-256 when they are loaded.
+
+    Raises
+    ------
+    ModelError
+        On first use: a file is missing, or is not the one that this version ships.
 
     Examples
     --------
@@ -95,6 +108,19 @@ def has_vnni() -> bool:
     return "avx512_vnni" in flags or "avx_vnni" in flags
 
 
+def _read(name: str) -> bytes:
+    """Return the content of a shipped file; what is loaded is what was checked."""
+    path = MODELS / name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(path, f"it cannot be read ({error.strerror})") from error
+    found = sha256(data).hexdigest()
+    if found != SHA256[name]:
+        raise ModelError(path, f"its SHA-256 is {found}, not {SHA256[name]}: it is damaged or was altered")
+    return data
+
+
 def _session() -> Any:
     import onnxruntime
 
@@ -105,13 +131,13 @@ def _session() -> Any:
     if not has_vnni():
         # Without VNNI the 8-bit products of x86 saturate at 16 bits; this trades speed for the right sums.
         options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(str(MODELS / MODEL), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(_read(MODEL), options, providers=["CPUExecutionProvider"])
 
 
 def _tokenizer() -> Any:
     import tokenizers
 
-    tokenizer = tokenizers.Tokenizer.from_file(str(MODELS / TOKENIZER))
+    tokenizer = tokenizers.Tokenizer.from_str(_read(TOKENIZER).decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True

@@ -18,6 +18,7 @@ import click
 
 from coherence.cli.guard_views import changes, known_agent, patch_in_words, print_changes
 from coherence.cli.target import guard_store, opened
+from coherence.core.files import open_input
 from coherence.core.readings import one_line
 from coherence.guard.adapter import read_config, unpatched
 from coherence.guard.bounds import merged
@@ -135,7 +136,10 @@ def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_
 def load_patch(text: str) -> dict[str, Any]:
     """Return the patch that a JSON text or ``@FILE`` holds; a bad one becomes a usage error."""
     try:
-        found = json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+        if text.startswith("@"):
+            with open_input(text[1:]) as file:
+                text = file.read().decode()
+        found = json.loads(text)
     except OSError as error:
         raise click.BadParameter(one_line(f"{text[1:]}: {error.strerror or error}"), param_hint="PATCH") from error
     except (ValueError, RecursionError) as error:

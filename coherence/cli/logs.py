@@ -149,11 +149,12 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
         with opened(paths[0]) as kept:
             faults = kept.verify()
             count, first, newest = kept.extent()
+            purged = kept.count_purged()
     else:
         for path in paths:
             if not path.exists():
                 raise click.UsageError(f"{path}: no such file")
-        faults, count, first, newest = read_trail(paths)
+        faults, count, first, newest, purged = read_trail(paths)
         if not count and not faults:
             raise click.UsageError(f"{', '.join(map(str, paths))}: no events of an audit trail")
     if as_json:
@@ -162,8 +163,26 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
     for fault in faults:
         sys.stdout.write(one_line(fault.message) + "\n")
     verdict = "intact" if not faults else "NOT INTACT"
-    sys.stdout.write(f"{count} events from number {first} on, newest hash {newest}: {verdict}\n")
+    without = f", {purged} of them purged" if purged else ""
+    sys.stdout.write(f"{count} events from number {first} on{without}, newest hash {newest}: {verdict}\n")
     return int(bool(faults))
+
+
+def purge_agent(agent: str, *, session: str | None, store: Path | None, yes: bool) -> None:
+    """Wipe what is kept of an agent or a session."""
+    with opened(split_target(None, store)[0]) as kept:
+        rows = kept.sessions(agent=agent)
+        what = f"agent {agent}" if session is None else f"session {session} of agent {agent}"
+        sql = "SELECT 1 FROM sessions WHERE agent = :agent UNION SELECT 1 FROM lesson_origins WHERE agent = :agent"
+        if not kept.fetch(sql, {"agent": agent}):
+            raise click.UsageError(f"there is no {what}")
+        if not yes:
+            click.confirm(f"Wipe all content of {what} ({len(rows)} sessions) from {kept.path}, for ever?", abort=True)
+        report = kept.purge(agent, session)
+    click.echo(
+        f"purged: {report.events} events of {report.sessions} sessions, {report.lessons} lessons; "
+        "copies such as exports, reports and backups are not touched"
+    )
 
 
 def export_audit(path: Path, folder: Path) -> None:

@@ -296,6 +296,22 @@ def audit_export(path: Path, folder: Path) -> None:
     export_audit(path, folder)
 
 
+@main.command()
+@click.option("--agent", required=True, metavar="NAME", help="Whose content is wiped.")
+@click.option("--session", metavar="S", help="Only this session, and those that went on from it. Default: all.")
+@store_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge(**options: Any) -> None:
+    """Wipe what a store holds of an agent, its lessons too, so that nothing of it is left in the file.
+
+    End the agent's monitors and guards first. Events stay in the hash chain without their content, and `audit verify`
+    says how many. Names, times and copies elsewhere are not touched. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.logs import purge_agent
+
+    purge_agent(**options)
+
+
 STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 
 

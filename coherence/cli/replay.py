@@ -15,6 +15,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import as_shown
 from coherence.core.readings import one_line
 from coherence.monitor.replay import Replay, ReplayStep, Report
+from coherence.monitor.session_header import is_without_text
 from coherence.monitor.tick_result import TickResult
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -37,6 +38,10 @@ def replay_sessions(
         rows = find_sessions(kept, name)
         if not rows:
             raise click.UsageError(f"{path}: no sessions")
+        without = [row for row in rows if is_without_text(row)]
+        if name is None and 0 < len(without) < len(rows):
+            click.echo(f"left out: {len(without)} sessions without texts, which cannot be computed again", err=True)
+            rows = [row for row in rows if not is_without_text(row)]
         if check:
             return _check(kept, rows, as_json=as_json)
         if at is not None or until_fire:

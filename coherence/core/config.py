@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 
 import msgspec
 
+from coherence.core.files import open_input
 from coherence.core.forbidden_calls import ForbiddenCall, read_deny_list
 from coherence.core.readings import FrozenDict, freeze
 from coherence.core.scale import Scale, read_scale
@@ -35,7 +36,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     import tomllib  # which most processes never need
 
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             return tomllib.load(file)
     except OSError as error:
         raise ValueError(f"config {path}: {error.strerror or error}; expected the path of a TOML file") from error
@@ -267,19 +268,34 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_number("price output", self.output, least=0.0)
 
 
+DAY_S = 86_400.0
+
+
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits on the events that a store keeps. ``None`` = no limit."""
 
     max_events: int | None = None
     """Number of events to keep, 1 or more. The oldest are removed first."""
     max_age_s: float | None = None
-    """Age in seconds from which events are removed, 1 or more."""
+    """Age in seconds from which events are removed, 1 or more. The texts of guidance of that age go with them, and
+    lessons and baselines that nothing has renewed for so long."""
+    max_age_days: float | None = None
+    """The same in days, above 0; give one of the two."""
 
     def __post_init__(self) -> None:
         if self.max_events is not None:
             check_count("retention max_events", self.max_events, least=1)
         if self.max_age_s is not None:
             check_number("retention max_age_s", self.max_age_s, least=1.0)
+        if self.max_age_days is not None:
+            check_number("retention max_age_days", self.max_age_days, least=1.0 / DAY_S)
+            if self.max_age_s is not None:
+                raise ValueError("retention: give max_age_s or max_age_days, not both")
+
+    @property
+    def age_s(self) -> float | None:
+        """Age in seconds from which events are removed, however it was given."""
+        return self.max_age_s if self.max_age_days is None else self.max_age_days * DAY_S
 
 
 class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -485,12 +501,15 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     is written later. Also the longest time in which an argument that runs code of its own is read, at least 0.1 s."""
     redact: bool = True
     """Replace secrets before anything is recorded or measured."""
+    privacy: Literal["full", "no-text"] = "full"
+    """Content of the store: ``full`` = texts as they are measured; ``no-text`` = fingerprints, numbers and decisions
+    only. Then nothing can be replayed or resumed, and there are no lessons."""
     alarms: AlarmConfig = AlarmConfig()
     """Budgets of false alarms."""
     judge: JudgeConfig = JudgeConfig()
     """Conditions for asking the judge, if the monitor has one."""
     retention: Retention | None = None
-    """Limits on stored events, applied when the monitor is closed; ``None`` = keep everything."""
+    """Limits on stored events, applied every hour and at the monitor's end; ``None`` = keep everything."""
 
     def __post_init__(self) -> None:
         # Copies that cannot change: whoever keeps the table that was given must not change settings by it.
@@ -499,6 +518,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         put(self, "rules", freeze(self.rules))
         put(self, "forbid", read_deny_list(self.forbid))
         check_count("refusals", self.refusals, least=1, most=1_000_000)
+        if self.privacy not in ("full", "no-text"):
+            raise ValueError(f"privacy must be 'full' or 'no-text', not {self.privacy!r}")
         if self.block not in ("destructive", "all"):
             raise ValueError(f"block must be 'destructive' or 'all', not {self.block!r}")
         if isinstance(self.weights, Mapping):

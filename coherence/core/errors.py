@@ -40,6 +40,24 @@ class VectorError(CoherenceError):
     """An embedder returned a wrong count, a wrong dimension, NaN, infinity or a zero vector."""
 
 
+class ModelError(CoherenceError):
+    """A file of the shipped embedding model is missing, or is not the one that this version ships.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    reason : str
+        What is wrong.
+    """
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        super().__init__(str(path), reason)
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}; reinstall: pip install --force-reinstall coherence-sensor"
+
+
 class JudgeError(CoherenceError):
     """A judge could not be asked, or answered with something that is no probability."""
 

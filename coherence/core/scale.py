@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from coherence.core.decisions import DecisionKind
+from coherence.core.files import open_input
 from coherence.core.readings import FrozenDict, frozen_hook
 
 
@@ -86,7 +87,8 @@ def read_scale(path: str | Path) -> Scale:
         If the file cannot be read or holds no scale; the message names it.
     """
     try:
-        return decode_scale(Path(path).read_bytes())
+        with open_input(path) as file:
+            return decode_scale(file.read())
     except OSError as error:
         reason = f"{error.strerror or error}; expected a file that `coherence calibrate` has written"
         raise ValueError(f"scale {path}: {reason}") from error

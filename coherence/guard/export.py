@@ -59,7 +59,7 @@ def _export_whole(store: Store, agent: str, path: Path) -> int:
     if os.path.lexists(path):
         raise FileExistsError(f"{path} exists already; nothing was written, choose another name")
     try:
-        with part.open("xb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             count = export_trail(store, agent, file)
         # a reader never meets half a file under this name
         os.replace(part, path)

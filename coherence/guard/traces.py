@@ -34,7 +34,7 @@ _ENTRIES = (
     "SELECT e.kind, e.seq, e.ts, e.data FROM events AS e JOIN guard_accounts AS g ON g.session_id = e.session_id "
     "WHERE g.agent = ? "
 )
-_TRAIL = _ENTRIES + "AND e.kind <> 'guard_gap' AND e.seq > ? ORDER BY e.seq LIMIT ?"
+_TRAIL = _ENTRIES + "AND e.kind NOT IN ('guard_gap', 'purged') AND e.seq > ? ORDER BY e.seq LIMIT ?"
 _CALLS = _ENTRIES + "AND e.kind = 'guard_call' ORDER BY e.seq DESC LIMIT ?"
 _DECISIONS = _ENTRIES + "AND e.kind = 'guard' ORDER BY e.seq DESC LIMIT ?"
 _DECODE_CALL, _DECODE_DECISION = msgspec.json.Decoder(GuardedCall).decode, msgspec.json.Decoder(Decision).decode
@@ -125,14 +125,21 @@ def read_account(source: Store | Transaction, agent: str) -> Account:
     return account
 
 
+def begin_trail(transaction: Transaction, agent: str, started: float, *, after: int = 0, pending: bool = False) -> Head:
+    """Begin an agent's trail; where a new file has taken the place of one that is gone, after number ``after``."""
+    session = transaction.add_session(
+        session=GUARD_SESSION, agent=agent, parent=None, source="api", started=started, config="{}", after=after
+    )
+    transaction.execute(
+        "INSERT INTO guard_accounts (session_id, agent, pending) VALUES (?, ?, ?)", (session.id, agent, int(pending))
+    )
+    return Head(agent, session.id, after)
+
+
 def write_entries(transaction: Transaction, at: Head, entries: Sequence[Entry]) -> Head:
     """Append entries after the newest one, return how far the trail goes then; it begins here if need be."""
     if not at.id:
-        session = transaction.add_session(
-            session=GUARD_SESSION, agent=at.agent, parent=None, source="api", started=entries[0].at, config="{}"
-        )
-        transaction.execute("INSERT INTO guard_accounts (session_id, agent) VALUES (?, ?)", (session.id, at.agent))
-        at = at._replace(id=session.id)
+        at = begin_trail(transaction, at.agent, entries[0].at)
     rows = [_event(seq, *entry) for seq, entry in enumerate(entries, at.seq + 1)]
     transaction.add_events(SessionRow(at.id, GUARD_SESSION, at.agent, None, "api", 0.0, "{}"), rows)
     return at._replace(seq=at.seq + len(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from coherence.guard.patch_events import Decision
 from coherence.guard.traces import (
     SNAPSHOT_EVERY,
     Entry,
+    begin_trail,
     copied,
     encode_account,
     head,
@@ -85,7 +87,8 @@ class View:
         Without ``wait`` a thread that is writing is not waited for: the next look takes it in.
         """
         # nearly always nobody else has written, and this is all that a look costs
-        if (newest_seq(self._store, self.agent) if newest is None else newest) == self._stored:
+        newest = newest_seq(self._store, self.agent) if newest is None else newest
+        if newest == self._stored or (not newest and self._stored > 0):  # gone with the file: the next write brings it
             return
         if self.writing.acquire(blocking=wait):
             try:
@@ -155,17 +158,22 @@ class View:
         Returns the number of the newest entry then, and how many of those that waited are written.
         """
         at = head(transaction, self.agent)
-        if at.seq != self._stored:
+        # The store has gone on in a new file: the account is all that is left of the trail.
+        again = not at.id and self._stored > 0
+        if again:
+            pends = self.account.patching.pends
+            at = begin_trail(transaction, self.agent, time.time(), after=self._stored, pending=pends)
+        elif at.seq != self._stored:
             self._replace(read_account(transaction, self.agent))
         with self.lock:
             waiting = list(self._waiting)
             # by whoever writes the hundredth entry: one process does, not all
             kept = self.account.seq // SNAPSHOT_EVERY > at.seq // SNAPSHOT_EVERY
-            data = encode_account(self.account) if kept else None
+            data = encode_account(self.account) if kept or again else None
         if waiting:
             at = write_entries(transaction, at, waiting)
-            if data is not None:
-                keep_account(transaction, at, data)
+        if data is not None and (waiting or again):
+            keep_account(transaction, at, data)
         return at.seq, len(waiting)
 
     def inserted(self, seq: int, count: int) -> None:

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from coherence.core.files import check_folder, make_folder, open_input, open_output
 from coherence.core.vectors import Half, Vector, to_unit
 
 Ids: TypeAlias = npt.NDArray[np.int64]
@@ -169,8 +170,9 @@ class LessonIndex:
         """
         from filelock import FileLock
 
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / "lock", timeout=PATIENCE_S):
+        check_folder(folder)
+        make_folder(folder)
+        with FileLock(folder / "lock", timeout=PATIENCE_S, mode=0o600):
             there = LessonIndex(self.owner, self.dimensions)
             there._take_up(folder)
             if there.newest < self.newest or (there.newest == self.newest and len(there) > len(alive)):
@@ -186,7 +188,7 @@ class LessonIndex:
         head = IndexHead(self.owner, self.dimensions, self.newest, len(ids), self._checksum(self.newest, ids, codes))
         old = (saved.rows[places[at : at + CHUNK_ROWS]] for at in range(0, len(places), CHUNK_ROWS))
         unfinished = folder / f"{NAME}.new"
-        with unfinished.open("wb") as file:
+        with open_output(unfinished) as file:
             file.write(msgspec.json.encode(head).ljust(HEAD_BYTES - 1) + b"\n")
             for array in chain((ids, codes), old, (rows,)):
                 file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -199,7 +201,7 @@ class LessonIndex:
     def _take_up(self, folder: Path) -> None:
         """Replace the content by that of the file, if there is one for this index."""
         try:
-            with (folder / NAME).open("rb") as file:  # once: a writer may replace it meanwhile
+            with open_input(folder / NAME) as file:  # once: a writer may replace it meanwhile
                 head = msgspec.json.decode(file.read(HEAD_BYTES), type=IndexHead)
                 if (head.format, head.owner, head.dimensions) != (FORMAT, self.owner, self.dimensions):
                     return

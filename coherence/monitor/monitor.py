@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_args
 from weakref import ReferenceType, ref
 
 import msgspec
@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.lesson_recall import LessonRecall
     from coherence.monitor.second_stage import SecondStage
     from coherence.store.store import Store
+
+T = TypeVar("T")
 
 Durability: TypeAlias = Literal["batched", "full"]
 """``batched``: a power cut loses about the last second, or what has not been read yet if more is recorded than can be
@@ -197,15 +199,18 @@ class Monitor(HostEvents, MonitorView):
         self.lessons: LessonStore | None = None
         """The store of errors and their fixes; ``None`` without a store."""
         try:
-            if source != "replay":  # a recorded run is judged by itself
-                self.lessons = as_lessons(lessons, self.store, embedder)
+            if self.config.privacy == "no-text":
+                if lessons is not None and lessons is not False:
+                    raise ValueError("lessons are texts: with privacy='no-text' leave them out")
+            elif source != "replay":  # a recorded run is judged by itself
+                self.lessons = self._secured(lambda: as_lessons(lessons, self.store, embedder))
                 self._owns_lessons = self.lessons is not lessons
-            if self.store is None:
+            if (kept := self.store) is None:
                 opened = open_session(wanted)
             else:
                 from coherence.monitor.stored_session import open_stored_session
 
-                opened = open_stored_session(wanted, self.store)
+                opened = self._secured(lambda: open_stored_session(wanted, kept))
         except BaseException:
             self._close_files()
             raise
@@ -490,14 +495,15 @@ class Monitor(HostEvents, MonitorView):
             self._clock.__exit__(None, None, None)
         try:
             self._worker.close(raising=self.strict)
-            # after the last events, which count too
-            retention = self.config.retention
-            if retention is not None and self.store is not None:
-                self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)
+            self._worker.retain()  # after the last events, which count too
         except StoreError as error:
             self._misused("store", error)
         finally:
             self._close_files()
+
+    def _secured(self, action: Callable[[], T]) -> T:
+        """Do something with the store; where its file turns out to be damaged, again with a new one."""
+        return action() if self.store is None else self.store.secured(action)
 
     def _close_files(self) -> None:
         """Close the stores that this monitor has opened itself."""

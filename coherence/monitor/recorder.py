@@ -17,10 +17,13 @@ import msgspec
 from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.monitor.codec import encode_record
 from coherence.monitor.inbox import size_of
+from coherence.monitor.no_text import NoText
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
-from coherence.store.rows import RunRow, SessionRow
-from coherence.store.runs import MAX_RUNS, write_label, write_runs
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.errors import StoreError
+from coherence.store.rows import EventRow, RunRow, SessionRow
+from coherence.store.runs import CALL, MAX_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -109,6 +112,10 @@ class Telling:
         self.mixed = False
         """``True`` if another process has recorded a goal or an outcome since."""
 
+    def go_on(self, session: SessionRow, seen: int) -> None:
+        """Go on in another file."""
+        self._session, self._seen = session, seen
+
     def look(self, transaction: Transaction, last: int) -> None:
         """Look at what others have written up to event number ``last``."""
         if self._midst and last > self._seen:
@@ -163,6 +170,20 @@ class Telling:
         return found
 
 
+def _run_up_to(last: int, held: Sequence[Record], *, above: int) -> list[Record]:
+    """Return the longest run of records without a gap that ends with a number and lies above another."""
+    found: list[Record] = []
+    for record in reversed(held):
+        if above < record.seq == last - len(found):
+            found.append(record)
+    return found[::-1]
+
+
+def _without_calls(row: RunRow) -> tuple[tuple[str, str, float], ...]:
+    """Return the maxima of a run but for those that name a tool."""
+    return tuple(each for each in row.maxima if not each[0].startswith(CALL))
+
+
 BATCH = 50
 """Events that are written at once, as soon as there are so many."""
 
@@ -190,9 +211,21 @@ class Recorder:
         New vectors.
     saved : int
         Number of the newest event that was in the store when this process read it.
+    cache : EmbeddingCache, optional
+        Holds vectors of the book.
+    no_text : NoText, optional
+        Leaves texts out of what is written; names of tools are left out of runs too.
     """
 
-    def __init__(self, store: Store, session: SessionRow, book: StoreBook, saved: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        session: SessionRow,
+        book: StoreBook,
+        saved: int,
+        cache: EmbeddingCache | None = None,
+        no_text: NoText | None = None,
+    ) -> None:
         self.store = store
         self.session = session
         self.book = book
@@ -220,6 +253,11 @@ class Recorder:
         """Held while writing."""
         self.snapshot_seq = 0
         """Number of the newest snapshot that was taken here."""
+        self._cache = cache
+        self._no_text = no_text
+        self._generation = store.generation
+        self._alone_since = saved
+        """Number of the newest event up to which other processes may have written some that are not held here."""
 
     @property
     def pending(self) -> int:
@@ -256,6 +294,8 @@ class Recorder:
 
     def add_runs(self, rows: Sequence[RunRow]) -> None:
         """Take how runs stand, but for those of tests and of recorded runs, and such of which nothing is known."""
+        if self._no_text is not None:
+            rows = [msgspec.structs.replace(row, maxima=_without_calls(row)) for row in rows]
         if self.session.source not in UNCOUNTED:
             with self._queue:
                 self._runs.extend(row for row in rows if row.maxima or row.success is not None)
@@ -294,12 +334,20 @@ class Recorder:
         ------
         StoreError
             If it cannot be written.
+            The store has gone on in another file (:attr:`is_outdated`): call :meth:`begin_again` first.
         """
         until = time.monotonic() + wait_s
         if not self.writing.acquire(timeout=wait_s):
             return False
         try:
-            self._save(baselines, None if wait_s < 0.0 else max(until - time.monotonic(), 0.0))
+            while True:
+                lost = self.store.lost  # another file takes its place at the next attempt, but only once
+                try:
+                    self._save(baselines, None if wait_s < 0.0 else max(until - time.monotonic(), 0.0))
+                    break
+                except StoreError:
+                    if lost or not self.store.lost:
+                        raise
         finally:
             self.writing.release()
         return True
@@ -310,9 +358,11 @@ class Recorder:
             run = self.run
         vectors = self.book.unwritten()
         # New vectors alone are no reason: they can be made again, and go with the next events.
-        if not records and not baselines and not snapshots and not runs:
+        if not (records or baselines or snapshots or runs or self.store.lost):
             return
         with self.store.transaction(timeout_s=wait_s) as transaction:
+            if self.is_outdated:
+                raise StoreError(self.store.path, "the store has gone on in another file")
             # Asked inside the transaction: until the commit no other process can give a number.
             last = transaction.last_seq(self.session.id)
             expected = records[0].seq - 1 if records else last
@@ -322,7 +372,7 @@ class Recorder:
             self._telling.look(transaction, last)
             if by:
                 records = [record.moved(by, expected) for record in records]
-            transaction.add_events(self.session, [encode_record(record) for record in records])
+            transaction.add_events(self.session, [self._encode(record) for record in records])
             for fingerprint, new in vectors.items():
                 transaction.add_vectors(fingerprint, new.items())
             for seq, data in snapshots:
@@ -357,6 +407,76 @@ class Recorder:
         self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
 
+    def _encode(self, record: Record) -> EventRow:
+        return encode_record(record) if self._no_text is None else self._no_text.row(record)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Return whether the store has gone on in another file, which knows nothing of what was written here."""
+        return self.store.generation != self._generation
+
+    def begin_again(self, held: Sequence[Record], snapshot: tuple[int, bytes] | None) -> None:
+        """Begin the session in the file that has taken the place of the one that is gone, with what is still held.
+
+        Numbers go on. Where the session is there already, from another process or a copy, what is held goes after it.
+
+        Parameters
+        ----------
+        held : sequence of Record
+            The newest records, in order, those that wait among them.
+        snapshot : (int, bytes), optional
+            The state after a record.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        agent, name = self.session.agent, self.session.session
+        if self._cache is not None:
+            self._cache.note_again()
+        with self.writing, self._queue:
+            pending, vectors = list(self._pending), self.book.unwritten()
+            last = pending[0].seq - 1 if pending else self.saved
+            records = [] if self.moved else _run_up_to(last, held, above=self._alone_since)
+            with self.store.transaction() as transaction:
+                row, generation = transaction.session(agent, name), self.store.generation
+                if row is None:
+                    records += pending
+                    row = transaction.add_session(
+                        session=name,
+                        agent=agent,
+                        parent=self.session.parent,
+                        source=self.session.source,
+                        started=self.session.started,
+                        config=self.session.config,
+                        after=records[0].seq - 1 if records else last,
+                    )
+                    pending.clear()
+                    if snapshot is not None and not self.moved:
+                        transaction.add_snapshot(row.id, *snapshot)
+                else:
+                    records = self._continuing(transaction, row, records)
+                transaction.add_events(row, [self._encode(record) for record in records])
+                for fingerprint, new in vectors.items():
+                    transaction.add_vectors(fingerprint, new.items())
+                self.saved = transaction.last_seq(row.id)
+            self.book.written(vectors)
+            self._pending = deque(pending)
+            self.pending_bytes = sum(size_of(record.event) for record in pending)
+            self._snapshots.clear()
+            self.session, self._generation = row, generation
+            self._telling.go_on(row, self.saved)
+
+    def _continuing(self, transaction: Transaction, row: SessionRow, held: Sequence[Record]) -> list[Record]:
+        """Return the held records that follow the newest event of a session that is there, if that is one of them."""
+        last = transaction.last_seq(row.id)
+        found = transaction.execute("SELECT ts, data FROM events WHERE session_id = ? AND seq = ?", (row.id, last))
+        same = [record for record in held if record.seq == last]
+        if last and not (found and same and found[0] == (same[0].ts, self._encode(same[0]).data)):
+            return []
+        return _run_up_to(held[-1].seq, held, above=last) if held else []
+
     def _first_name(self, transaction: Transaction) -> str:
         """Return the name under which the session's runs are kept: that with which its line of sessions began."""
         if self._began_as is None:
@@ -379,6 +499,7 @@ class Recorder:
         with self._queue:
             self.moved, self.behind, self.saved = 0, False, seq
             self._snapshots.clear()
+            self._alone_since = self._pending[-1].seq if self._pending else seq
             return list(self._pending)
 
     def forget(self) -> None:

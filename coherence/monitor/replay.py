@@ -16,7 +16,7 @@ from coherence.core.readings import Reading
 from coherence.monitor.codec import decode_result, encode_result, is_kept
 from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.monitor.recorder import StoreBook
-from coherence.monitor.session_header import NOTHING, SessionHeader, read_beginning
+from coherence.monitor.session_header import NOTHING, SessionHeader, is_without_text, read_beginning
 from coherence.monitor.snapshots import unpack
 from coherence.monitor.tick_result import TickResult
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -101,6 +101,11 @@ class Replay:
     def __init__(self, store: Store, row: SessionRow, config: MonitorConfig | None = None) -> None:
         self.row = row
         self._store = store
+        if is_without_text(row):
+            raise ReplayError(
+                f"session {row.session} of {row.agent} has no texts (it was recorded with privacy='no-text', or "
+                "purged): its readings and decisions can be read, and none can be computed again"
+            )
         try:
             beginning = read_beginning(row)
         except ValueError as error:
@@ -109,7 +114,8 @@ class Replay:
         self._foreign = bool(beginning.settings.metrics)
         # a rule may find things under its own name with a dot and a part
         self._rules = frozenset(name.partition(".")[0] for name in beginning.settings.rules)
-        self._recorded_only = beginning.settings.fingerprint is None
+        # without vectors, which a purge takes away from all sessions that were there
+        self._recorded_only = beginning.settings.fingerprint is None or row.started <= store.last_purge()
         try:
             self.pipeline = self._make_pipeline(beginning, config or beginning.effective)
         except (TypeError, ValueError) as error:  # a weight of a metric that the session does not have

@@ -24,6 +24,7 @@ from coherence.state.reducer import AgentState
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.recorder import Recorder
+    from coherence.store.rows import SessionRow
 
 
 class SessionSpec(NamedTuple):
@@ -52,8 +53,8 @@ class OpenSession(NamedTuple):
     seq: int
     """Number of the newest event."""
     recorder: Recorder | None = None
-    reopen: Callable[[], tuple[AgentPipeline, int]] | None = None
-    """Makes the pipeline anew from the store, with the number of the newest event there."""
+    reopen: Callable[[SessionRow], tuple[AgentPipeline, int]] | None = None
+    """Makes the pipeline anew from the session's events in the store, with the number of the newest one there."""
 
 
 def open_session(spec: SessionSpec) -> OpenSession:

@@ -15,7 +15,7 @@ from coherence.core.events import Source
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import frozen_hook
 from coherence.monitor.arguments import FIRST
-from coherence.store.rows import SessionRow
+from coherence.store.rows import PURGED_SESSION, SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -91,6 +91,11 @@ def read_beginning(row: SessionRow) -> SessionHeader:
         raise ValueError(f"session {row.session} of {row.agent}: settings cannot be read: {error}") from error
 
 
+def is_without_text(row: SessionRow) -> bool:
+    """Tell whether a session was recorded without texts, or was purged."""
+    return '"privacy":"no-text"' in row.config or row.config == PURGED_SESSION
+
+
 class Place(NamedTuple):
     """Session and name under which an agent goes on; both of one look, so that a name taken since is noticed."""
 
@@ -146,7 +151,7 @@ def base_of(session: str) -> str:
 
 
 def _may_follow(row: SessionRow, source: Source) -> bool:
-    return (row.source == "test") == (source == "test")
+    return (row.source == "test") == (source == "test") and row.config != PURGED_SESSION
 
 
 def _line(store: Store, agent: str, session: str) -> list[SessionRow]:

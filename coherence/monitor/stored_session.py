@@ -12,8 +12,9 @@ from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
-from coherence.monitor.arguments import FIRST
+from coherence.monitor.arguments import FIRST, LOG
 from coherence.monitor.codec import decode_result
+from coherence.monitor.no_text import NoText, read_key
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session import (
@@ -32,6 +33,7 @@ from coherence.monitor.session_header import (
     Settings,
     add_session,
     find_place,
+    is_without_text,
     read_beginning,
 )
 from coherence.monitor.snapshots import pack, read_carry_over, unpack
@@ -53,9 +55,10 @@ def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
     spec = silence_replay(spec)
     embedder = spec.embedder if spec.embedder is not None else default_embedder()
     book = StoreBook(store)
+    private = spec.config.privacy == "no-text"
     # Not a cache that was given: what is embedded here has to reach this store's book.
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
-    cache = None if inner is False else EmbeddingCache(inner, book=book)
+    cache = None if inner is False else EmbeddingCache(inner, book=None if private else book)
     fingerprint = getattr(inner, "fingerprint", None)
     settings = Settings(
         config=spec.config,
@@ -68,6 +71,8 @@ def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
     )
     while True:
         row, name = find_place(store, spec.agent, spec.session, spec.source, resume=spec.resume)
+        if row is not None and (private or is_without_text(row)):  # there is no state to go on from
+            row = None
         beginning = read_beginning(row) if row is not None else None
         calibration = _calibration(spec, store, cache)
         if (
@@ -95,21 +100,28 @@ def _begin(
     if row is not None:
         load(pipeline, store, row)
         pipeline.renumber()
-    elif spec.source != "replay":  # a recorded run is scored by itself, however often it was scored before
-        _inherit_baselines(pipeline, store, spec.agent)
-        # pairs of firings go on over all sessions of an agent
-        pipeline.regulator.data.fired = store.firing_counts(spec.agent)
+    else:
+        _inherit(pipeline, spec, store)
     beginning = SessionHeader(
         settings=settings,
         effective=spec.config,
         numpy=np.__version__,
         onnxruntime=installed("onnxruntime"),
-        start=b64encode(pack(pipeline.snapshot())).decode(),
+        start=b64encode(pack(pipeline.snapshot())).decode() if spec.config.privacy == "full" else "",
         continues=row.session if row is not None else "",
         policies=dict(pattern_policies(store)) if spec.config.guidance.learn else {},
         calibration=calibration,
     )
     return beginning, add_session(store, spec.agent, name, spec.source, beginning, spec.parent)
+
+
+def _inherit(pipeline: AgentPipeline, spec: SessionSpec, store: Store) -> None:
+    """Let a session that begins now go on with what the agent's earlier ones have taught."""
+    if spec.source == "replay":  # a recorded run is scored by itself, however often it was scored before
+        return
+    _inherit_baselines(pipeline, store, spec.agent)
+    # pairs of firings go on over all sessions of an agent
+    pipeline.regulator.data.fired = store.firing_counts(spec.agent)
 
 
 def _opened(
@@ -120,23 +132,33 @@ def _opened(
     row: SessionRow,
     book: StoreBook,
 ) -> OpenSession:
+    if is_without_text(row):
+        pipeline = make_pipeline(
+            spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration
+        )
+        _inherit(pipeline, spec, store)
+        no_text = NoText(read_key(store.path), beginning.settings.rules)
+        return OpenSession(pipeline, row.session, 0, Recorder(store, row, book, 0, no_text=no_text))
+
     newest: tuple[int, bytes] | None = None
+    newest_of = row
 
     def fresh() -> AgentPipeline:
         return make_pipeline(spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration)
 
-    def reopen() -> tuple[AgentPipeline, int]:
-        nonlocal newest
+    def reopen(row: SessionRow) -> tuple[AgentPipeline, int]:
+        nonlocal newest, newest_of
         pipeline = fresh()
-        seq = load(pipeline, store, row, known=newest)
+        # A session that is in another file now may have other events under these numbers.
+        seq = load(pipeline, store, row, known=newest if row == newest_of else None)
         # Two processes that take turns reopen at every turn: each folds only what is new since its last one.
-        newest = seq, pack(pipeline.snapshot())
+        newest, newest_of = (seq, pack(pipeline.snapshot())), row
         return pipeline, seq
 
     pipeline = fresh()
     seq = load(pipeline, store, row)
     pipeline.runs.pop_finished()  # which are in the store
-    return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq), reopen)
+    return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq, cache), reopen)
 
 
 def load(
@@ -160,22 +182,39 @@ def load(
         found = known
     seq = 0
     if found is not None:
-        seq = found[0]
-        pipeline.restore(unpack(found[1]))
-    else:
+        try:
+            pipeline.restore(unpack(found[1]))
+            seq = found[0]
+        except ValueError as error:
+            first = next(store.events(row.id, limit=1), None)
+            if first is not None and first.seq > 1:
+                raise
+            LOG.warning("coherence: %s: state after event %d: %s; its events are folded", store.path, found[0], error)
+            found = None
+    if found is None:
         start = read_beginning(row).start_data()
         if start is not None:
             pipeline.restore(unpack(start))
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
+        try:
+            pipeline.apply(seq, event.ts, decode_event(event.data), decode_result(event))
+        except ValueError as error:
+            store.refuse_altered(row.id, seq, error)
+            raise
     return seq
 
 
 def _inherit_baselines(pipeline: AgentPipeline, store: Store, agent: str) -> None:
     data = store.baselines(agent)
-    if data is not None:
-        pipeline.inherit(read_carry_over(data))
+    if data is None:
+        return
+    try:
+        inherited = read_carry_over(data)
+    except ValueError as error:
+        LOG.warning("coherence: %s: what is normal for agent %s cannot be read: %s", store.path, agent, error)
+        return
+    pipeline.inherit(inherited)
 
 
 def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:

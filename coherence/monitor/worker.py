@@ -27,6 +27,7 @@ from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
 from coherence.monitor.tick_result import Record, TickResult
+from coherence.policy.corrections import Corrections
 from coherence.store.errors import StoreError
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
@@ -69,6 +70,9 @@ VIEW_WAIT_S = 10.0
 
 LESSONS_WAIT_S = 10.0
 """Seconds that a flush, and the end, wait at most for another thread that writes lessons."""
+
+RETAIN_S = 3_600.0
+"""Seconds between two looks for events that are too old or too many, besides the one at the end."""
 
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
@@ -123,6 +127,7 @@ class Worker:
         self._reopen = opened.reopen
         self._config = config
         self._redactor = Redactor(hide_secrets=config.redact)
+        self._keeps_text = config.privacy == "full"
         self._full = full
         self._peers = peers
         self._lesson_recall = lesson_recall
@@ -142,6 +147,7 @@ class Worker:
         self._store_down = False
         self._retry_at = 0.0
         self._reported_loss = 0
+        self._retain_at = monotonic() + RETAIN_S
         self._is_late = False
         self._newest = opened.pipeline.measured
         self._last_around = NOBODY
@@ -200,7 +206,8 @@ class Worker:
         finally:
             self._lock.release()
         self._save(raising=raising, wait_s=max(until - monotonic(), 0.0))
-        if self._ahead_bytes > KEPT_BYTES and self._lock.acquire(blocking=False):
+        # what has no text in the store cannot be read back
+        if self._ahead_bytes > KEPT_BYTES and self._keeps_text and self._lock.acquire(blocking=False):
             try:
                 self._lighten()
             finally:
@@ -217,8 +224,11 @@ class Worker:
     def _read_back(self, seq: int) -> Event:
         assert self.recorder is not None
         number = seq + self.recorder.moved
-        rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, limit=1)
-        return events.decode_event(next(iter(rows)).data)
+        try:
+            rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, until=number)
+            return events.decode_event(next(iter(rows)).data)
+        except (StoreError, StopIteration):  # the store's file is gone
+            return make_fault("store", f"event {seq} cannot be read any more")
 
     @property
     def _path(self) -> Path:
@@ -535,7 +545,7 @@ class Worker:
             self._kept_bytes -= size_of(self.events.popleft().event)
 
     def _add_snapshot(self, seq: int | None = None) -> None:
-        if self.recorder is None:
+        if self.recorder is None or not self._keeps_text:
             return
         seq = self._seq if seq is None else seq
         try:
@@ -569,7 +579,14 @@ class Worker:
         if last and recorder.session.source not in ("test", "replay"):
             learned = self._legacy(recorder)
         try:
-            if not recorder.save(baselines=learned, wait_s=wait_s):
+            try:
+                saved = recorder.save(baselines=learned, wait_s=wait_s)
+            except StoreError:
+                if not recorder.is_outdated:
+                    raise
+                self._begin_again(recorder)
+                saved = recorder.save(baselines=learned, wait_s=wait_s)
+            if not saved:
                 if raising or self._full:
                     raise StoreError(recorder.store.path, "another thread is writing")
                 return
@@ -601,11 +618,30 @@ class Worker:
     def _legacy(self, recorder: Recorder) -> bytes:
         """Return what the agent's next session begins with: what others have left of corrections is kept."""
         legacy = self.pipeline.carry_over()
-        kept = recorder.store.baselines(recorder.session.agent)
-        if kept is not None:
-            with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
+        if not self._keeps_text:
+            legacy.corrections = Corrections()
+        # of another version, or of another embedder, or in a file that is damaged
+        with suppress(msgspec.DecodeError, ValueError, StoreError):
+            kept = recorder.store.baselines(recorder.session.agent)
+            if kept is not None:
                 legacy.corrections = legacy.corrections.merge(read_carry_over(kept).corrections)
         return msgspec.msgpack.encode(legacy)
+
+    def _begin_again(self, recorder: Recorder) -> None:
+        """Go on in the file that has taken the place of one that is gone, with what is still held."""
+        with self._lock, recorder.writing:
+            if not recorder.is_outdated:
+                return
+            snapshot = None
+            with suppress(TypeError, ValueError, OverflowError):
+                folded = self._ahead[0].seq - 1 if self._ahead else self._seq
+                snapshot = (folded, pack(self.pipeline.snapshot())) if self._keeps_text else None
+            recorder.begin_again(self.events, snapshot)
+            fault = make_fault("store", recorder.store.begun_anew)
+            if self.closed:  # nobody will fold what is posted
+                self._apply(time.time(), fault)
+            else:
+                self._inbox.put(time.time(), fault)
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
@@ -613,7 +649,7 @@ class Worker:
         with self._lock, recorder.writing:
             if not recorder.behind or self._reopen is None:
                 return
-            pipeline, seq = self._reopen()
+            pipeline, seq = self._reopen(recorder.session)
             waiting = recorder.rejoin(seq)
             # A process that tells only a few events never comes to the thousandth itself.
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
@@ -645,9 +681,25 @@ class Worker:
             self._save(raising=False)
             due_in = recorder.due_in if recorder is not None else None
         self._save_lessons()
+        if monotonic() >= self._retain_at:
+            with suppress(StoreError):  # tried again in an hour
+                self.retain()
         if not done:
             return 0.0
         return RETRY_S if self._store_down or self._taught else due_in
+
+    def retain(self) -> None:
+        """Remove what is older, or more, than the store is to keep.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        self._retain_at = monotonic() + RETAIN_S
+        retention = self._config.retention
+        if retention is not None and self.recorder is not None:
+            self.recorder.store.prune(max_events=retention.max_events, max_age_s=retention.age_s)
 
     def finish(self) -> None:
         """Write what waits; at the end of the process."""

@@ -22,7 +22,7 @@ from coherence.core.events import (
     is_success,
 )
 from coherence.core.readings import Counters
-from coherence.monitor.session_header import began_as
+from coherence.monitor.session_header import began_as, is_without_text
 from coherence.providers.transcript import Step, Transcript, TranscriptCall, add_usage
 from coherence.store.errors import StoreError
 from coherence.store.rows import SessionRow
@@ -43,6 +43,7 @@ def read_recorded(path: str | Path) -> list[Transcript]:
             read = (
                 _labelled(_transcript(f"{row.agent}/{row.session}", str(path), _events(store, row)), store, row)
                 for row in store.sessions()
+                if not is_without_text(row)
             )
             found = [transcript for transcript in read if transcript is not None]
     except StoreError as error:

@@ -248,6 +248,15 @@ class EmbeddingCache:
             self.book.write(key[0], key[1], entry.astype("<f2", copy=False).tobytes())
         return entry
 
+    def note_again(self) -> None:
+        """Note in the book every vector that is held: what was noted before is lost."""
+        if self.book is None:
+            return
+        with self._lock:
+            held = [(key, entry) for key, entry in self._kept.items() if not isinstance(entry, str)]
+        for (fingerprint, digest), entry in held:
+            self.book.write(fingerprint, digest, entry.astype("<f2", copy=False).tobytes())
+
     def note_failure(self, keys: Sequence[Key], reason: str) -> None:
         """Remember that texts failed; they are tried again, after the others.
 

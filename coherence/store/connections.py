@@ -40,10 +40,18 @@ def code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
+def is_damage(error: BaseException | None) -> bool:
+    """Tell whether an error, or the one that it comes from, means that the file is damaged."""
+    if isinstance(error, StoreError):
+        error = error.__cause__
+    # Only valid UTF-8 is ever written, so a text that is none was overwritten.
+    return isinstance(error, sqlite3.Error) and (code(error) in DAMAGED or "decode to UTF-8" in str(error))
+
+
 def explain(path: Path, error: sqlite3.Error) -> StoreError:
     """Return the error that callers see."""
     kind = code(error)
-    if kind in DAMAGED:
+    if is_damage(error):
         return StoreError(path, f"the file is damaged ({error}); `coherence audit verify` names what is affected")
     if kind in BUSY:
         return StoreError(path, f"another process keeps the file locked ({error})")
@@ -80,7 +88,7 @@ def explained(path: Path) -> Iterator[None]:
         raise explain(path, error) from error
 
 
-def connect(path: Path, mode: Literal["ro", "ro&immutable=1", "rw", "rwc"]) -> sqlite3.Connection:
+def connect(path: Path, mode: Literal["ro", "ro&immutable=1", "rw"]) -> sqlite3.Connection:
     """Open the file without waiting, without implicit transactions, for use by any thread."""
     return sqlite3.connect(
         f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=0, check_same_thread=False
@@ -88,8 +96,8 @@ def connect(path: Path, mode: Literal["ro", "ro&immutable=1", "rw", "rwc"]) -> s
 
 
 def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
-    """Open the connection that writes; the file is made and put into WAL mode if need be."""
-    connection = connect(path, "rwc")
+    """Open the connection that writes; the file, which is there, is put into WAL mode if need be."""
+    connection = connect(path, "rw")
     try:
         # SQLite has them off on every new connection.
         connection.execute("PRAGMA foreign_keys = ON")
@@ -181,6 +189,8 @@ class Readers:
         self._changed = threading.Condition()
         self._idle: list[sqlite3.Connection] = []
         self._busy: set[sqlite3.Connection] = set()
+        self._outdated: set[sqlite3.Connection] = set()
+        """Those in use that are of a file that is no longer at the path."""
         self._paused = self._closed = False
 
     def read(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -228,7 +238,8 @@ class Readers:
                 connection.execute("ROLLBACK")
         with self._changed:
             self._busy.discard(connection)
-            if self._paused or self._closed:
+            if self._paused or self._closed or connection in self._outdated:
+                self._outdated.discard(connection)
                 connection.close()
                 self._changed.notify_all()
             else:  # nobody waits
@@ -240,6 +251,12 @@ class Readers:
             self._paused = True
             self._close_idle()
             self._changed.wait_for(lambda: not self._busy, timeout_s)
+
+    def renew(self) -> None:
+        """Open new connections from now on: another file is at the path."""
+        with self._changed:
+            self._outdated |= self._busy
+            self._close_idle()
 
     def resume(self) -> None:
         """Let readers in again."""

@@ -7,17 +7,22 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from coherence.core.files import check_output, make_folder, open_input, open_output
 from coherence.store.errors import StoreError
 from coherence.store.hash_chain import ChainFault
 from coherence.store.open import alone
 from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
 from coherence.store.store import Store
 from coherence.store.verify import ChainWalk, damaged
+
+MAX_LINE = 1 << 26
+"""Longest line that is read, 64 MiB: a line without an end would fill the memory."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -47,7 +52,7 @@ def export_jsonl(store: Store, folder_or_path: str | Path) -> int:
     """
     path = trail_path(folder_or_path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         # Two exports at once would both append the same events.
         with alone(path.parent):
             return _append(store, path)
@@ -75,6 +80,8 @@ class Trail(NamedTuple):
     """Id of the first one."""
     newest: str
     """Hash of the last one, hexadecimal."""
+    purged: int = 0
+    """Number of events whose content was purged."""
 
 
 def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[ChainFault]:
@@ -110,7 +117,8 @@ def read_trail(paths: str | Path | Iterable[str | Path]) -> Trail:
             found = damaged(f"{path}: the file cannot be read ({error})")
         if found is not None:
             return Trail([found], walk.rows, first, (walk.newest or b"").hex())
-    return Trail([], walk.rows, first, (walk.newest or b"").hex())
+    unvouched = walk.end_purged()
+    return Trail([] if unvouched is None else [unvouched], walk.rows, first, (walk.newest or b"").hex(), walk.purged)
 
 
 def _append(store: Store, path: Path) -> int:
@@ -124,7 +132,7 @@ def _append(store: Store, path: Path) -> int:
         if there is None and store.count_events() and next(store.audit_rows()).id <= after:
             raise StoreError(path, f"this audit trail is longer than {store.path}; choose another folder")
     count = 0
-    with open(path, "ab") as file:
+    with open_output(path, "ab") as file:
         for row in store.audit_rows(after=after):
             file.write(encode_line(row))
             count += 1
@@ -135,19 +143,23 @@ def _append(store: Store, path: Path) -> int:
 
 def _last_row(path: Path) -> AuditRow | None:
     """Return the newest event of the trail, also of its files that were moved aside in the same folder."""
+    check_output(path)
     if path.exists() and path.stat().st_size:
-        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            end = whole.rfind(b"\n") + 1
-            last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
-        os.truncate(path, end)  # cuts off a line that a crash left half-written
+        with open_output(path, "r+b") as file:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                end = whole.rfind(b"\n") + 1
+                last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
+            file.truncate(end)  # cuts off a line that a crash left half-written
         if last:
             row = decode_line(last)
             if row is None:
                 raise StoreError(path, "the last line of this audit trail is no event; choose another folder")
             return row
     moved = [file for file in _in_order(path.parent.glob(f"{path.stem}*.jsonl*")) if file != path]
-    rows = [decode_line(line) for line in _lines(moved[-1])] if moved else []
-    return next((row for row in reversed(rows) if row is not None), None)
+    newest = None
+    for line in _lines(moved[-1]) if moved else ():
+        newest = decode_line(line) or newest
+    return newest
 
 
 def _in_order(paths: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -167,8 +179,11 @@ def _begins(path: Path) -> float:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-        yield from file
+    with open_input(path) as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else nullcontext(raw) as file:
+        while line := file.readline(MAX_LINE):
+            if len(line) == MAX_LINE:
+                raise OSError(f"a line is longer than {MAX_LINE} bytes")
+            yield line
 
 
 class _Reading(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,17 +10,18 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple, TypeAlias
 
+from coherence.core.files import make_folder
 from coherence.store import schema
 from coherence.store.connections import (
-    DAMAGED,
     Synchronous,
     code,
     connect,
     connect_writer,
     explained,
     in_use,
+    is_damage,
     patiently,
     refuse_unusable,
 )
@@ -45,6 +46,34 @@ class Recovery(NamedTuple):
     message: str
 
 
+FileId: TypeAlias = tuple[int, int]
+"""Device and inode: a file, whatever its name is now."""
+
+
+def file_id(path: str | Path) -> FileId | None:
+    """Return which file is at a path, ``None`` = none is."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class OpenFiles(NamedTuple):
+    """The file that was opened, and the two that SQLite keeps beside it."""
+
+    main: FileId | None
+    sides: tuple[FileId | None, ...]
+
+
+SIDES = ("-wal", "-shm")
+
+
+def open_files(path: Path) -> OpenFiles:
+    """Return which files are at the paths of a store that was just opened."""
+    return OpenFiles(file_id(path), tuple(file_id(f"{path}{side}") for side in SIDES))
+
+
 def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[sqlite3.Connection, Recovery | None]:
     """Open, make or migrate the file.
 
@@ -64,32 +93,101 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
     if path.name == ":memory:":
         raise StoreError(path, "a store is a file, and none in memory; choose a path in a temporary folder")
     try:
-        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+        is_folder, is_other, is_link = path.is_dir(), path.exists() and not path.is_file(), path.is_symlink()
     except OSError as error:  # a name that is too long
         raise StoreError(path, f"the file cannot be opened ({error.strerror})") from error
     if is_folder:
         raise StoreError(path, "this is a folder; a store is one file")
+    if is_link:
+        where = os.path.realpath(path)
+        raise StoreError(path, f"this is a symbolic link, and none is written through; name {where} itself")
     if is_other:
         raise StoreError(path, "this is no regular file")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     except OSError as error:
         raise StoreError(path, f"its folder cannot be made ({error.strerror})") from error
     with explained(path):
+        if not path.exists():
+            with alone(path.parent):
+                _make(path)
         try:
             return _open(path, timeout_s, synchronous), None
         except sqlite3.DatabaseError as error:
             moving = code(error) == sqlite3.SQLITE_CANTOPEN and os.access(path.parent, os.R_OK)
-            if code(error) not in DAMAGED and not moving:  # another process may be moving a damaged file at this moment
+            if not is_damage(error) and not moving:  # another process may be moving a damaged file at this moment
                 raise
         with alone(path.parent):
             try:  # another process may have moved the damaged file aside meanwhile
+                _make(path)
                 return _open(path, timeout_s, synchronous), None
             except sqlite3.DatabaseError as error:
-                if code(error) not in DAMAGED:
+                if not is_damage(error):
                     raise
                 recovery = _move_aside(path, error)
+            _make(path)
             return _open(path, timeout_s, synchronous), recovery
+
+
+def open_again(
+    path: Path, timeout_s: float, synchronous: Synchronous, old: OpenFiles, damage: Exception | None
+) -> tuple[sqlite3.Connection, Recovery | None, str]:
+    """Open what is at the path now, or begin a new file, after the one that was open is gone or was found damaged.
+
+    Its connections must be closed.
+
+    Returns
+    -------
+    connection : sqlite3.Connection
+        The connection that writes.
+    recovery : Recovery or None
+        What was done about a damaged file.
+    message : str
+        What happened, for people.
+
+    Raises
+    ------
+    StoreError
+        As :func:`open_store`.
+    """
+    moved, there = None, file_id(path)
+    if path.parent.is_dir():
+        with explained(path), alone(path.parent):
+            there = file_id(path)
+            if damage is not None and there == old.main:
+                moved = _set_aside(path, damage)
+            else:
+                _remove_sides(path, old)
+    connection, recovery = open_store(path, timeout_s, synchronous)
+    recovery = recovery or moved
+    if recovery is not None:
+        return connection, recovery, recovery.message
+    how = "deleted or renamed" if there is None else "replaced by another one"
+    return connection, None, f"{path}: the store's file was {how} while it was in use; what is still held goes on there"
+
+
+def _remove_sides(path: Path, old: OpenFiles) -> None:
+    """Remove what SQLite left beside a file that is gone: a new file of its name must not take it for its own."""
+    for side, known in zip(SIDES, old.sides, strict=True):
+        if known is not None and file_id(f"{path}{side}") == known:
+            with suppress(OSError):
+                os.unlink(f"{path}{side}")
+
+
+def _make(path: Path) -> None:
+    """Make an empty file if there is none, for its owner alone; SQLite gives its log the same rights."""
+    if os.path.lexists(path):
+        return
+    # Of a file that is gone: processes that still have it open go on sharing them.
+    for side in SIDES:
+        with suppress(OSError):
+            os.unlink(f"{path}{side}")
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:  # where folders cannot be locked, another process may be faster
+        pass
+    except OSError as error:
+        raise StoreError(path, f"the file cannot be made; is its folder read-only? ({error.strerror})") from error
 
 
 def _open(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
@@ -159,8 +257,8 @@ def _glance(connection: sqlite3.Connection) -> None:
 
 
 def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
-    if in_use(path):  # and closing a plain handle on it would drop the locks of that store
-        raise error
+    if in_use(path):  # it is ours, and closing a plain handle on it would drop the locks of that store
+        return _set_aside(path, error)
     with open(path, "rb") as file:
         header = file.read(HEADER_BYTES)
         # All zeros is what a crash may leave of any file, and nothing in it can be lost.
@@ -171,6 +269,11 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
         raise StoreError(
             path, f"this damaged SQLite file belongs to another program (application_id {owner:#x}; {error})"
         )
+    return _set_aside(path, error)
+
+
+def _set_aside(path: Path, error: Exception) -> Recovery:
+    """Give a damaged store another name; whoever has it open notices."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     aside, number = path.with_name(f"{path.name}.damaged-{stamp}"), 1
     while aside.exists():
@@ -181,7 +284,7 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
     except OSError as problem:
         raise StoreError(path, f"it is damaged ({error}) and cannot be moved aside ({problem.strerror})") from problem
     # The newest commits may be in the log only; whoever repairs the file needs both.
-    for suffix in ("-wal", "-shm"):
+    for suffix in SIDES:
         with suppress(FileNotFoundError):
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
     return Recovery(aside, f"{path}: the store was damaged ({error}); it is now {aside.name}, and a new one was begun")

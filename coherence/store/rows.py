@@ -16,6 +16,15 @@ HORIZONS = (0, 1, 5, 10)
 GUARD_SESSION = "coherence.guard"
 """The session of an agent that holds its guarded calls and the decisions on its patches; not one of its runs."""
 
+PURGE_AGENT = "coherence.purge"
+"""Agent, and session, of the events that say what was purged; not one of the user's."""
+
+PURGED = '{"kind":"purged"}'
+"""Content of an event that was purged."""
+
+PURGED_SESSION = '{"purged":true}'
+"""Settings of a session that was purged."""
+
 
 class SessionRow(msgspec.Struct, frozen=True):
     """One session of one agent."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coherence.store.connections import (
     FORK_WAIT_S,
@@ -20,18 +21,34 @@ from coherence.store.connections import (
     connect_writer,
     explained,
     give_up,
+    is_damage,
     patiently,
     refuse_unusable,
     watch_forks,
 )
 from coherence.store.errors import StoreError, StoreWarning
-from coherence.store.hash_chain import ChainFault
-from coherence.store.open import open_store
+from coherence.store.hash_chain import ChainFault, recomputed
+from coherence.store.open import file_id, open_again, open_files, open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.rows import GUARD_SESSION, AuditRow, EventRow, FiringResult, SessionRow
-from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
+from coherence.store.rows import (
+    GUARD_SESSION,
+    PURGE_AGENT,
+    PURGED_SESSION,
+    AuditRow,
+    EventRow,
+    FiringResult,
+    SessionRow,
+)
+from coherence.store.transaction import ANY_OLD, SESSION_COLUMNS, Transaction, last_seq, prune
 
 __all__ = ["Store", "Transaction"]
+
+if TYPE_CHECKING:
+    from coherence.store.purge import PurgeReport
+
+LOG = logging.getLogger("coherence")
+
+T = TypeVar("T")
 
 PAGE = 500
 """Rows read at once while streaming."""
@@ -41,6 +58,10 @@ class Store:
     """One file of evidence.
 
     Reads never block the writer. What a transaction wrote can be read once it is committed.
+
+    Each transaction sees whether the file is still at its path. If it was deleted, renamed or replaced, or if reading
+    or writing has found it damaged, the next transaction goes to what is there now or to a new file, logs that, and
+    counts :attr:`generation` up. A damaged file is moved aside.
 
     Parameters
     ----------
@@ -73,6 +94,12 @@ class Store:
         self._writer: sqlite3.Connection | None
         self._writer, recovery = open_store(self.path, timeout_s, synchronous)
         self.recovered_from = recovery.moved_to if recovery else None
+        self.generation = 0
+        """Number of times that another file has taken the place of the one that was open."""
+        self.begun_anew = ""
+        """What happened the last time, in words."""
+        self._files = open_files(self.path)
+        self._damage: Exception | None = None
         self._lock = threading.RLock()  # a finalizer may write in the moment before this thread begins
         self._owner: int | None = None
         self._forker: int | None = None
@@ -109,15 +136,18 @@ class Store:
             raise RuntimeError("this thread is in a transaction already; use that one")
         with self._alone(wait):
             pid = os.getpid()
-            connection = self._write_connection()
-            with explained(self.path):
+            with self._noting_damage(), explained(self.path):
+                connection = self._write_connection()
                 remaining = max(deadline - time.monotonic(), 0)
                 # IMMEDIATE: a lock that is asked for only at the first write may fail in a way that no waiting cures.
                 patiently(self.path, remaining, lambda: connection.execute("BEGIN IMMEDIATE"))
             transaction = Transaction(connection, self.path)
             try:
-                yield transaction
-                transaction.commit()
+                with self._noting_damage():
+                    yield transaction
+                    transaction.commit()
+                if not self._is_there():  # nobody will ever find what was just committed
+                    raise StoreError(self.path, "the file was deleted or renamed while it was written; nothing is kept")
             finally:
                 transaction.end()
                 if pid == os.getpid() and connection.in_transaction:  # not even the rollback worked
@@ -127,6 +157,71 @@ class Store:
     def in_transaction(self) -> bool:
         """``True`` if the calling thread is in a transaction."""
         return self._owner == threading.get_ident()
+
+    @property
+    def lost(self) -> bool:
+        """``True`` if the open file is no longer at its path, or is damaged: the next transaction begins anew."""
+        return self._damage is not None or not self._is_there()
+
+    def secured(self, action: Callable[[], T]) -> T:
+        """Do something with this store; if its file turns out to be lost, do it again with a new one.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be used, and no new one can be begun.
+        """
+        try:
+            return action()
+        except StoreError:
+            if self.closed or not self.lost:
+                raise
+        with self.transaction():  # begins anew
+            pass
+        return action()
+
+    def refuse_altered(self, session_id: int, seq: int, error: Exception) -> None:
+        """Take the file for damaged if an event that cannot be decoded is not what was written.
+
+        Raises
+        ------
+        StoreError
+            If it is not.
+        """
+        ids = self.fetch("SELECT id FROM events WHERE session_id = ? AND seq = ?", (session_id, seq))
+        row = next(self.audit_rows(after=ids[0][0] - 1), None) if ids else None
+        if row is not None and recomputed(row) != row.hash:
+            self._damage = error
+            raise StoreError(self.path, f"the file is damaged: event {seq} of session {row.session!r}: {error}")
+
+    def _is_there(self) -> bool:
+        return file_id(self.path) == self._files.main
+
+    @contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (StoreError, sqlite3.Error) as error:
+            if is_damage(error):
+                cause = error.__cause__ if isinstance(error, StoreError) else error
+                assert isinstance(cause, sqlite3.Error)
+                self._damage = cause
+            raise
+
+    def _begin_anew(self) -> None:
+        """Go on with what is at the path now, or with a new file."""
+        if self._writer is not None and self._damage is None:
+            with suppress(sqlite3.Error):  # so that a file that was renamed is complete without its log
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._close_writer()
+        self._readers.renew()
+        self._writer, recovery, self.begun_anew = open_again(
+            self.path, self.timeout_s, self._synchronous, self._files, self._damage
+        )
+        self.recovered_from = recovery.moved_to if recovery else self.recovered_from
+        self._files, self._damage = open_files(self.path), None
+        self.generation += 1
+        LOG.warning("coherence: %s", self.begun_anew)
 
     @contextmanager
     def _alone(self, wait: float) -> Iterator[None]:
@@ -144,17 +239,24 @@ class Store:
 
     def session(self, agent: str, session: str | None = None) -> SessionRow | None:
         """Return a session by name; without a name this agent's newest run."""
-        wanted = "agent = :agent AND coalesce(session = :name, session <> :not)"
+        wanted = "agent = :agent AND coalesce(session = :name, session <> :not AND config <> :purged)"
         sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {wanted} ORDER BY id DESC LIMIT 1"  # noqa: S608
-        rows = self.fetch(sql, {"agent": agent, "name": session, "not": GUARD_SESSION})
+        rows = self.fetch(sql, {"agent": agent, "name": session, "not": GUARD_SESSION, "purged": PURGED_SESSION})
         return SessionRow(*rows[0]) if rows else None
 
     def sessions(self, *, agent: str | None = None) -> list[SessionRow]:
-        """Return all sessions (of one agent), oldest first, without what guards have recorded."""
+        """Return all sessions (of one agent), oldest first, without what guards have recorded and what was purged."""
         sql = (
-            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE coalesce(agent = :agent, 1) AND session <> :not ORDER BY id"  # noqa: S608
+            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE coalesce(agent = :agent, agent <> :purge) "  # noqa: S608
+            "AND session <> :not AND config <> :purged ORDER BY id"
         )
-        return [SessionRow(*row) for row in self.fetch(sql, {"agent": agent, "not": GUARD_SESSION})]
+        values: dict[str, object] = {
+            "agent": agent,
+            "not": GUARD_SESSION,
+            "purge": PURGE_AGENT,
+            "purged": PURGED_SESSION,
+        }
+        return [SessionRow(*row) for row in self.fetch(sql, values)]
 
     def events(
         self, session_id: int, *, after: int = 0, until: int | None = None, limit: int | None = None
@@ -257,7 +359,8 @@ class Store:
         """Remove the oldest events of the whole store, and the readings, decisions and snapshots that belong to them.
 
         The chain has one beginning, so events go strictly in the order they were written: an event that is old enough
-        stays while one written before it is not.
+        stays while one written before it is not. With ``max_age_s``, texts of guidance, and lessons and baselines that
+        nothing has renewed, go at that age too.
 
         Parameters
         ----------
@@ -276,7 +379,61 @@ class Store:
         if max_events is not None and max_events < 0:
             raise ValueError(f"max_events must be 0 or more, not {max_events}")
         oldest = None if max_age_s is None else (time.time() if now is None else now) - max_age_s
-        return prune(self.transaction, max_events, oldest)
+        removed = prune(self.transaction, max_events, oldest)
+        if oldest is not None and self.fetch(ANY_OLD, {"ts": oldest}):
+            with self.transaction() as transaction:
+                transaction.forget_old(oldest)
+        return removed
+
+    def last_purge(self) -> float:
+        """Return when something was purged last, in Unix seconds; 0 if nothing ever was."""
+        row = self.session(PURGE_AGENT, PURGE_AGENT)
+        newest = None if row is None else next(self.events(row.id, after=self.last_seq(row.id) - 1), None)
+        return 0.0 if newest is None else newest.ts
+
+    def count_purged(self) -> int:
+        """Return how many events of the chain have no content, because they were purged."""
+        return int(self.fetch("SELECT count(*) FROM events WHERE kind = 'purged'")[0][0])
+
+    def purge(self, agent: str, session: str | None = None) -> PurgeReport:
+        """Wipe what is kept of an agent or of one session, with its lessons, so that nothing is left in this file.
+
+        End the agent's monitors and guards first: what they hold in memory would be written again. The names of the
+        agent and its sessions stay, and so do positions, times and hashes of events: :meth:`verify` still works. All
+        vectors of the store go, and with them exact replays of sessions that began before. Copies are not touched:
+        exports, reports, backups, and files that were moved aside because they were damaged.
+
+        Parameters
+        ----------
+        agent : str
+            Its name.
+        session : str, optional
+            One of its sessions, with those that went on from it (``NAME~2``); default: all, and its guarded calls.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or other processes read it so that it cannot be rewritten: purge again.
+        """
+        from coherence.store.purge import purge  # which nothing else that a running agent does needs
+
+        with self._alone(self.timeout_s), explained(self.path):
+            connection = self._write_connection()
+            connection.execute("PRAGMA secure_delete = ON")
+        with self.transaction() as transaction:
+            report = purge(transaction, agent, session)
+        with self._alone(self.timeout_s), explained(self.path):
+            connection = self._write_connection()
+            # Content of pages that were freed earlier, and of the log, is still there.
+            patiently(self.path, self.timeout_s, lambda: connection.execute("VACUUM"))
+            busy = patiently(
+                self.path, self.timeout_s, lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            )
+        for name in ("index", "index.new"):
+            Path(f"{self.path}.lessons", name).unlink(missing_ok=True)
+        if busy:
+            raise StoreError(self.path, "others read the file, so its log still holds what was purged; purge again")
+        return report
 
     def close(self) -> None:
         """Close the file; calling it again does nothing. It waits for the transactions of other threads."""
@@ -299,14 +456,18 @@ class Store:
 
     def fetch(self, sql: str, values: tuple[object, ...] | dict[str, object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query; for the rooms of this package that have tables of their own."""
-        return self._readers.read(lambda connection: connection.execute(sql, values).fetchall())
+        with self._noting_damage():
+            return self._readers.read(lambda connection: connection.execute(sql, values).fetchall())
 
     def _write_connection(self) -> sqlite3.Connection:
         if self.closed:
             raise StoreError(self.path, "this Store is closed")
         refuse_unusable(self.path)
+        if self.lost:
+            self._begin_anew()
         if self._writer is None:  # after a fork
             self._writer = connect_writer(self.path, self.timeout_s, self._synchronous)
+            self._files = open_files(self.path)
         return self._writer
 
     def _close_writer(self) -> None:

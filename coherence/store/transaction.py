@@ -30,6 +30,15 @@ DELETE FROM snapshots WHERE session_id = :session AND (
   OR seq < (SELECT max(seq) FROM snapshots WHERE session_id = :session AND seq < (SELECT first FROM kept)))
 """
 """The newest snapshot before the kept events stays: with them it gives the state now."""
+FORGET_OLD = (
+    "UPDATE firings SET text = '' WHERE ts < :ts AND text <> ''",
+    "DELETE FROM lessons WHERE seen < :ts",
+    "DELETE FROM baselines WHERE ts < :ts",
+)
+ANY_OLD = (
+    "SELECT 1 FROM firings WHERE ts < :ts AND text <> '' UNION ALL SELECT 1 FROM lessons WHERE seen < :ts "
+    "UNION ALL SELECT 1 FROM baselines WHERE ts < :ts LIMIT 1"
+)
 SESSION_COLUMNS = "id, session, agent, parent, source, started, config"
 
 
@@ -58,9 +67,11 @@ class Transaction:
         return None if row is None else SessionRow(*row)
 
     def add_session(
-        self, *, session: str, agent: str, parent: str | None, source: str, started: float, config: str
+        self, *, session: str, agent: str, parent: str | None, source: str, started: float, config: str, after: int = 0
     ) -> SessionRow:
         """Begin a session.
+
+        With ``after`` its first event has the number after that one: those before it were in a file that is gone.
 
         Raises
         ------
@@ -73,6 +84,13 @@ class Transaction:
                 "INSERT INTO sessions (session, agent, parent, source, started, config) VALUES (?, ?, ?, ?, ?, ?)",
                 (session, agent, parent, source, started, config),
             )
+            if after:
+                # The trigger that lets numbers only grow by one passes this while that row is there.
+                self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+                self._connection.execute(
+                    "UPDATE heads SET last_seq = ? WHERE session_id = ?", (after, cursor.lastrowid)
+                )
+                self._connection.execute("DELETE FROM maintenance")
         assert cursor.lastrowid is not None
         return SessionRow(cursor.lastrowid, session, agent, parent, source, started, config)
 
@@ -195,6 +213,15 @@ class Transaction:
                 )
                 execute("DELETE FROM maintenance")
         return gone
+
+    def forget_old(self, oldest_ts: float) -> None:
+        """Remove old traces of events in other tables; for :meth:`Store.prune` only."""
+        with self._guarded():
+            # The triggers that refuse every change let these pass while this row is there.
+            self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+            for statement in FORGET_OLD:
+                self._connection.execute(statement, {"ts": oldest_ts})
+            self._connection.execute("DELETE FROM maintenance")
 
     def commit(self) -> None:
         """Keep all of it; for :meth:`Store.transaction` only."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from coherence.store.connections import DAMAGED, code
 from coherence.store.hash_chain import ChainFault, recomputed
+from coherence.store.purge import is_tombstone, read_mark
 from coherence.store.queries import AUDIT, audit_row
 from coherence.store.rows import AuditRow
 
@@ -127,6 +128,10 @@ class ChainWalk:
         self.newest = first_prev
         """Hash of the last event so far."""
         self.rows = 0
+        self.purged = 0
+        """Events so far whose content was purged; nothing but their place is vouched for."""
+        self._unvouched: dict[int, AuditRow] = {}
+        """Session -> its newest tombstone that no event has vouched for yet."""
         self._last: AuditRow | None = None
 
     def step(self, row: AuditRow) -> ChainFault | None:
@@ -142,16 +147,30 @@ class ChainWalk:
             return f"{gone} event{'s' * (gone > 1)} before it {'are' if gone > 1 else 'is'} missing"
         if self.expected is not None and row.id < self.expected:
             return f"it does not belong after the event with id {self.expected - 1}"
-        if recomputed(row) != row.hash:
+        if is_tombstone(row):
+            self.purged += 1
+            self._unvouched[row.session_id] = row
+        elif recomputed(row) != row.hash:
             return "its content, its reading or its decision is not what was written"
         if self.newest is not None and row.prev_hash != self.newest:
             return "it was not written after the event before it: one of the two was changed, added or moved"
+        if (mark := read_mark(row)) is not None:
+            for session in mark.sessions:
+                stone = self._unvouched.get(session)
+                if stone is not None and stone.id <= mark.until:
+                    del self._unvouched[session]
+        return None
+
+    def end_purged(self) -> ChainFault | None:
+        """Return the first event without content that was not purged by this package."""
+        for stone in self._unvouched.values():
+            return fault(stone.id, stone.session, stone.agent, stone.event.seq, "its content was removed by hand")
         return None
 
     def end(self, count: int, head: bytes) -> ChainFault | None:
         """Return what does not fit at the end of a store of ``count`` events, the newest with the hash ``head``."""
         if self.newest == head and self.rows == count:
-            return None
+            return self.end_purged()
         if self.rows < count:
             why = f"{count - self.rows} of the newest events are missing"
         elif self.rows > count:

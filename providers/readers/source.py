@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 import zlib
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 
 from coherence.core.errors import TranscriptError
+from coherence.core.files import open_input
 from coherence.providers.readers.values import loads
 from coherence.providers.transcript import Step, Transcript
 
@@ -22,6 +24,13 @@ T = TypeVar("T")
 
 MAX_BYTES = 1 << 30
 """Largest size of a transcript file once decompressed: 1 GiB."""
+
+MAX_RATIO = 50
+"""Largest size of a gzipped file once decompressed, in sizes of the file, where that is above :data:`ALWAYS_BYTES`;
+texts of agents reach about 15."""
+
+ALWAYS_BYTES = 1 << 25
+"""Size up to which any file is decompressed: 32 MiB."""
 
 _CHUNK = 1 << 20
 
@@ -110,7 +119,7 @@ def _opened(path: str | Path) -> io.BufferedReader:
     if str(path) == STDIN:
         # the interpreter's own standard input stays open
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-    return open(path, "rb")  # the caller closes it
+    return open_input(path)  # the caller closes it
 
 
 def _read_bytes(path: str | Path) -> bytearray:
@@ -118,9 +127,11 @@ def _read_bytes(path: str | Path) -> bytearray:
     try:
         with _opened(path) as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            # what is small and decompresses to much would, once parsed, take twenty times as much again
+            most = _most(raw) if zipped else MAX_BYTES
             stream: gzip.GzipFile | IO[bytes]
             with gzip.GzipFile(fileobj=raw) if zipped else nullcontext(raw) as stream:
-                while len(data) <= MAX_BYTES and (chunk := stream.read(_CHUNK)):
+                while len(data) <= most and (chunk := stream.read(_CHUNK)):
                     data += chunk
     except FileNotFoundError as error:
         raise TranscriptError(path, "no such file") from error
@@ -134,11 +145,15 @@ def _read_bytes(path: str | Path) -> bytearray:
         raise TranscriptError(path, f"damaged gzip: {error}") from error
     except (OSError, ValueError) as error:
         raise TranscriptError(path, f"cannot be read: {error}") from error
-    if len(data) > MAX_BYTES:
-        raise TranscriptError(
-            path, f"larger than {MAX_BYTES} bytes{' decompressed' if zipped else ''}, the most allowed"
-        )
+    if len(data) > most:
+        raise TranscriptError(path, f"larger than {most} bytes{' decompressed' if zipped else ''}, the most allowed")
     return data
+
+
+def _most(raw: io.BufferedReader) -> int:
+    """Return the most bytes that a gzipped file may have once decompressed."""
+    size = os.fstat(raw.fileno()).st_size  # 0 of a standard input that is a pipe
+    return min(MAX_BYTES, max(ALWAYS_BYTES, MAX_RATIO * size))
 
 
 def _decode(path: str | Path, data: bytearray) -> str:

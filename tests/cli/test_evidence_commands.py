@@ -156,3 +156,16 @@ def test_evidence_wrong_usage_is_explained_and_nothing_is_changed(
     assert says in result.stderr
     assert text.read_text() == "my notes"
     assert not Path("missing.db").exists()
+
+
+def test_evidence_purge_wipes_an_agent_after_asking_and_the_audit_says_so(store: Path) -> None:
+    asked = CliRunner().invoke(main, ["purge", "--agent", "bad", "--store", str(store)], input="n\n")
+    assert asked.exit_code == 1 and "bad (1 sessions)" in asked.output
+    assert (
+        "purged: 25 events of 1 sessions, 0 lessons" in run("purge", "--agent", "bad", "--store", store, "--yes").stdout
+    )
+    assert " from number 1 on, 25 of them purged, newest hash" in run("audit", "verify", store).stdout
+    assert "bad/1" not in run("sessions", "--store", store).stdout
+    assert run("log", store).exit_code == run("replay", store, "--check").exit_code == 0
+    unknown = run("purge", "--agent", "nobody", "--store", store, "--yes")
+    assert unknown.exit_code == 2 and "there is no agent nobody" in unknown.output

@@ -112,14 +112,12 @@ def test_outputs_any_other_file_is_written_over(data: Path, tmp_path: Path) -> N
     assert "oslo" in out.read_text()
 
 
-def test_outputs_a_pipe_is_written_to_and_stays_one(data: Path, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
+def test_outputs_neither_a_pipe_nor_a_link_is_written_to(data: Path, tmp_path: Path) -> None:
+    pipe, link, aim = tmp_path / "pipe", tmp_path / "link", tmp_path / "aim"
     os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        result = call("score", "--embedder", "hashing", data, "--step-scores", pipe)
-        assert result.exit_code == 0, result.output
-        assert b'"id": "oslo"' in os.read(reader, 65_536)
-        assert pipe.is_fifo()
-    finally:
-        os.close(reader)
+    link.symlink_to(aim)
+    for output, why in ((pipe, "this is a pipe"), (link, f"a symbolic link, and none is written through; name {aim}")):
+        result = call("score", "--embedder", "hashing", data, "--step-scores", output)
+        assert result.exit_code != 0
+        assert why in result.output
+    assert pipe.is_fifo() and link.is_symlink() and not aim.exists()

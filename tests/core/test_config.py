@@ -152,3 +152,13 @@ def test_a_budget_lists_its_limits() -> None:
     assert Budget(tokens=0, wall_s=1.5).limits() == {"tokens": 0, "wall_s": 1.5}
     with pytest.raises(TypeError, match="budget calls"):
         Budget(calls=True)
+
+
+def test_retention_takes_its_age_in_seconds_or_in_days() -> None:
+    assert Retention(max_age_days=1.5).age_s == 129_600.0  # 1.5 times 86,400
+    assert Retention(max_age_s=60.0).age_s == 60.0
+    assert Retention(max_events=5).age_s is None
+    with pytest.raises(ValueError, match="give max_age_s or max_age_days, not both"):
+        Retention(max_age_s=60.0, max_age_days=1.0)
+    with pytest.raises(ValueError, match="max_age_days"):
+        Retention(max_age_days=0.0)

@@ -132,3 +132,20 @@ def test_write_together_what_others_have_written_meanwhile_is_taken_in(store: St
     write_together(store, [one.of("a"), one.of("b")])
     assert [one.of(agent).account.rolling.calls for agent in ("a", "b")] == [1, 2]
     assert [read_account(store, agent).rolling.calls for agent in ("a", "b")] == [1, 2]
+
+
+def test_write_after_the_file_is_gone_goes_on_from_the_account_in_a_new_one(tmp_path: Path) -> None:
+    with Store(tmp_path / "guard.db") as store:
+        held = Views(store, ErrorCounts())
+        for _ in range(3):
+            record(held, "a")
+        held.write()
+        store.path.unlink()
+        record(held, "a")
+        held.write()
+        assert store.generation == 1
+        found = read_account(store, "a")
+        assert encode_account(found) == encode_account(held.of("a").account)
+        assert found.seq == 4  # three calls of the file that is gone, and one
+        assert store.count_events() == 1
+        assert store.verify() == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -321,3 +322,23 @@ def test_worker_a_rule_of_redaction_that_fails_lets_no_text_through(monkeypatch:
     m = monitor(config={"tick": "manual"})
     m.message("assistant", "password=hunter2!x")
     assert [record.event for record in m.events()] == [Fault("prepare", "RuntimeError", "a rule broke")]
+
+
+def test_worker_a_monitor_that_lives_on_removes_what_is_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    with monitor(store=path) as m:
+        m.message("assistant", "of the past")
+    with sqlite3.connect(path) as connection:  # as if it had been ten days ago
+        connection.execute("DROP TRIGGER events_update")
+        connection.execute("UPDATE events SET ts = ts - 864000")
+    connection.close()
+    monkeypatch.setattr(module, "RETAIN_S", 0.0)
+    with monitor(store=path, config={"retention": {"max_age_days": 9}}) as m:
+        m.message("assistant", "of today")
+        m.flush()
+        store = m.store
+        assert store is not None
+        until(lambda: store.fetch("SELECT count(*) FROM events WHERE data LIKE '%of the past%'") == [(0,)])
+        assert store.fetch("SELECT count(*) FROM events WHERE data LIKE '%of today%'") == [(1,)]

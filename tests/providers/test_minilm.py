@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from coherence.core.errors import ModelError
 from coherence.providers import MiniLMEmbedder, minilm
 from coherence.providers.minilm import MAX_TOKENS, MODELS, has_vnni
 
@@ -135,3 +137,19 @@ def test_mini_lm_embedder_without_vnni_the_slower_exact_sums_give_nearly_the_sam
     careful = MiniLMEmbedder()
     for sentence in SENTENCES[:10]:
         assert float(careful.embed(sentence) @ EMBEDDER.embed(sentence)) > 0.95
+
+
+@pytest.mark.parametrize("name", [minilm.MODEL, minilm.TOKENIZER])
+def test_minilm_files_that_are_not_the_shipped_ones_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (minilm.MODEL, minilm.TOKENIZER):
+        shutil.copy(MODELS / each, tmp_path / each)
+    monkeypatch.setattr(minilm, "MODELS", tmp_path)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[:-1] + b"\0")
+    with pytest.raises(ModelError, match=rf"{name}: its SHA-256 is [0-9a-f]{{64}}, not .* reinstall: pip install"):
+        minilm.MiniLMEmbedder().embed("hello")
+    (tmp_path / name).unlink()
+    with pytest.raises(ModelError, match=rf"{name}: it cannot be read"):
+        minilm.MiniLMEmbedder().embed("hello")

@@ -265,14 +265,6 @@ def test_store_a_relative_path_in_a_missing_folder_becomes_one_file_that_stays(
     assert os.listdir(tmp_path / "b c") == ["ü#?%.db"]  # a closed store is one file
 
 
-def test_open_store_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
-    with Store(path):
-        path.write_bytes(DAMAGES["broken schema"](path.read_bytes()))
-        with pytest.raises(StoreError, match="the file is damaged"):
-            Store(path)
-    assert os.listdir(path.parent) == [path.name]
-
-
 @posix
 @pytest.mark.parametrize("there", [False, True])
 def test_open_store_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:

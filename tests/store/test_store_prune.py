@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from property_sizes import examples
 
+from coherence.lessons import LessonStore
+from coherence.store.rows import EventRow, FiringRow
 from coherence.store.store import Store
 from store.rows import append, begin
 
@@ -124,3 +126,24 @@ def test_count_events_any_mixture_of_writing_and_forgetting_leaves_a_whole_chain
         assert [store.last_seq(session.id) for session in sessions] == written
         assert store.count_events() == total
         assert store.verify() == []
+
+
+def test_prune_by_age_takes_old_lessons_baselines_and_texts_of_guidance_too(store: Store) -> None:
+    session = begin(store)
+    with LessonStore(store, embedder=False) as lessons:
+        lessons.record(pattern="p", error_text="old error", fix_text="fix", ts=100.0)
+        lessons.record(pattern="p", error_text="new error", fix_text="fix", ts=300.0)
+        firings = [FiringRow(f"f{ts}", "loop", None, "treatment", "some words") for ts in (100, 300)]
+        rows = [
+            EventRow(at, ts, "tick", "{}", firing=firing)
+            for at, ts, firing in zip((1, 2), (100.0, 300.0), firings, strict=True)
+        ]
+        with store.transaction() as transaction:
+            transaction.add_events(session, rows)
+            transaction.set_baselines("old", 100.0, b"x")
+            transaction.set_baselines("new", 300.0, b"x")
+        assert store.prune(max_age_s=100, now=350.0) == 1
+        assert [lesson.error_text for lesson in lessons.lessons()] == ["new error"]
+    assert store.fetch("SELECT firing_id, text FROM firings ORDER BY ts") == [("f100", ""), ("f300", "some words")]
+    assert (store.baselines("old"), store.baselines("new")) == (None, b"x")
+    assert store.verify() == []

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from coherence.core.errors import CoherenceError
+from coherence.core.files import open_input
 
 MAX_BYTES = 50_000_000
 """Largest file of a packet."""
@@ -93,7 +94,7 @@ def read_packet(path: str | Path) -> Packet:
         If the file cannot be read, is larger than 50 MB, or is no packet.
     """
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise PacketError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,7 +158,7 @@ def test_read_transcripts_a_path_that_cannot_be_read_is_an_error(
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
     known = "expected one of openai, openai-responses, anthropic, claude-code, runs"
     assert failure(write(tmp_path, lines(RUN)), "llama").reason == f"unknown format 'llama', {known}"
-    monkeypatch.setattr(source, "open", refuse, raising=False)
+    monkeypatch.setattr(source, "open_input", refuse)
     assert failure(write(tmp_path, lines(RUN))).reason == "permission denied, expected a readable file"
 
 
@@ -403,3 +405,39 @@ def test_any_messages_are_read_or_refused(
     events = [{"type": message["role"], "message": message} for message in messages]
     values = events if wrap == "message" else [{wrap: messages}]
     reads_or_refuses(write(tmp_path_factory.getbasetemp(), lines(*values), "any.json"), None)
+
+
+BOMBS = {"zeros": b"\0", "objects": b"{},", "brackets": b"[", "spaces": b" "}
+
+PEAK = """
+import resource, sys
+from coherence.core.errors import TranscriptError
+from coherence.providers.readers import read_transcripts
+from coherence.store.jsonl import verify_jsonl
+for read in (read_transcripts, verify_jsonl):
+    try:
+        print(read(sys.argv[1]))
+    except TranscriptError as error:
+        print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no resource module")
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_read_transcripts_a_gzip_bomb_takes_a_bounded_part_of_memory(tmp_path: Path, bomb: str) -> None:
+    path = tmp_path / "bomb.jsonl.gz"
+    part = BOMBS[bomb] * (2**20 // len(BOMBS[bomb]))
+    path.write_bytes(gzip.compress(part) * 1024)  # about 1 GiB
+    assert path.stat().st_size < 4_000_000
+    done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
+    *said, peak = done.stdout.splitlines()
+    assert "decompressed, the most allowed" in said[0]
+    # 50 times the 1 to 3 MB of the file, a line of 64 MiB, and what the imports take
+    assert int(peak) < 500_000_000
+
+
+def test_read_transcripts_what_is_small_may_be_packed_as_tightly_as_it_likes(tmp_path: Path) -> None:
+    packed = gzip.compress(lines(RUN).encode() + b" " * 30_000_000)
+    assert len(packed) * source.MAX_RATIO < 30_000_000  # less than 32 MiB in any case
+    assert [run.id for run in read_transcripts(write(tmp_path, packed))] == [RUN["id"]]
