@@ -460,3 +460,18 @@ def test_attacks_a_readings_parts_cannot_be_filled_again() -> None:
     before = dict(reading.metrics)
     reading.metrics.__init__({"goal_drift": 0.0})  # type: ignore[misc]
     assert dict(reading.metrics) == before
+
+
+def test_attacks_a_metric_that_declares_to_be_quick_runs_under_the_timeout_on_many_texts(
+    forever: threading.Event,
+) -> None:
+    class Quick(GoalDrift):
+        name = "quick"
+        in_place = True
+
+        def compute(self, data: object) -> float:
+            return 0.5 if forever.wait(5) else 1.0
+
+    many = StaticState(goals=["g"], context=["c"], memories=["m"] * 2_001)  # one of them is embedded
+    reading = probe(many, metrics=[Quick()]).measure_sync()
+    assert [(failure.source, failure.kind) for failure in reading.errors] == [("metric quick", "timeout")]
