@@ -69,7 +69,8 @@ _CASE, _APART = 3, ~3
 _NAME = lazy_regex(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
 _MARKED = lazy_regex(
     r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
-    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
+    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]{0,90}[\d_-][\w-]*\w|[^\W\d_][a-z]{1,90}[A-Z]\w*"
+    r"|(?<!\d)\d{3,5}(?!\d))"
 )
 """Words that stand like a name outside of a headline: quoted, part of a path or dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""

@@ -34,8 +34,8 @@ MAX_NODES = 3_000
 MAX_WORDS = 2_000
 """Words of a command that are read."""
 MAX_SIGNS = 500
-"""Signs of a script (``|``, ``(``, ``$`` …) outside its quotes and here-documents: the parser takes up to 0.1 ms for one
-that does not fit, and squares that for some."""
+"""Signs of a script (``|``, ``(``, ``$`` …) outside its quotes and here-documents: one that does not fit takes the
+parser up to 0.1 ms, and for some the time grows with the square of their number."""
 MAX_REMEMBERED = 4_000
 """Characters of a script whose commands are remembered for a moment."""
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
