@@ -33,6 +33,7 @@ import guard_days
 import guard_lives
 import guard_peer
 import hijack
+import hostile
 import index_weights
 import lesson_cost
 import lesson_recall
@@ -270,7 +271,7 @@ def main() -> None:
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    for bench in (decide, detector_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
+    for bench in (decide, detector_cost, hostile, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 
