@@ -70,3 +70,11 @@ def test_classify_a_text_with_too_many_signs_is_unjudged() -> None:
     found = classify("Bash", {"command": "[a](" * MAX_SIGNS})
     assert found is not None
     assert found.kind == "unjudged"
+
+
+def test_judge_a_call_that_is_asked_about_twice_is_read_once() -> None:
+    given = b'{"command": "rm -rf build"}'
+    found = judge("Bash", given)
+    assert judge("Bash", bytes(bytearray(given))) is found
+    assert judge("Bash", b'{"command": "ls"}') is not found
+    assert judge("Shell", given) is not found
