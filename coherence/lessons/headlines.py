@@ -195,7 +195,7 @@ STACK_FRAME = lazy_regex(
     r"|goroutine \d|#\d+ |from \S{1,300}:\d+:in |(?:\S{1,300}:\d+:)?in [`'][^`'\n]{1,120}'$|\^+$|~+\^|[-=_*~.]{5,}"
     r"|\S{1,200}:\d+ \+0x|Require stack|node:internal|throw |raise |\d+:\s+0x|stack backtrace|note: run with"
 )
-SOURCE = lazy_regex(r"\s*(?:>?\s*\d{1,6}\s*\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
+SOURCE = lazy_regex(r"\s*+(?:(?:>\s*+)?\d{1,6}\s*+\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
 _WRAPPER = lazy_regex(
     r"FAIL(?:ED)?\b|in \S+(?: [\d:,-]+)?$|Completed \d|\S+@\S+ \w+: |(?:file|path|cwd|command|errno|syscall"
     r"|code|signal) \S+$|collecting \S+|--- FAIL|code [A-Z]\w+$|errno:? -?\d+|syscall:? |\d+ (?:errors?"

@@ -111,7 +111,9 @@ PLACEHOLDER = lazy_regex(r"<\w+>")
 NAME = lazy_regex(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
 MARKED = lazy_regex(
     r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
-    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
+    # bounded, or a word of nothing but letters is looked through again from each of them
+    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]{0,90}[\d_-][\w-]*\w|[^\W\d_][a-z]{1,90}[A-Z]\w*"
+    r"|(?<!\d)\d{3,5}(?!\d))"
 )
 """Words that stand like a name outside of a headline: quoted, part of a path or dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""

@@ -223,7 +223,9 @@ class CoherenceSensor:
             if disabled():
                 return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
             if in_place:
-                return self._store(self._lit(Measurement(self._plan, self._windows, seq, tick, deadline).in_place()))
+                reading = Measurement(self._plan, self._windows, seq, tick, deadline).in_place()
+                if reading is not None:
+                    return self._store(self._lit(reading))
             return (yield from run_stages(self._stages(seq, tick, deadline)))
         except Exception as error:  # a fault of this package must not reach the host
             return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))

@@ -168,6 +168,9 @@ GETTERS: Mapping[Kind, str] = {
 LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which plug-ins that may run in place do so."""
 
+IN_PLACE_ROWS = 2_000
+"""Texts in all up to which a tick whose parts may all run in place does so."""
+
 
 class MeasurePlan:
     """Metrics of one sensor; fixed for its life, except the breakers."""
@@ -284,12 +287,14 @@ class Measurement:
         yield from self._embed(lists)
         return (yield from self._run_metrics(lists))
 
-    def in_place(self) -> Reading:
-        """Do the same on the calling thread: all parts are our own."""
+    def in_place(self) -> Reading | None:
+        """Do the same on the calling thread, where no timeout ends it; ``None``: there is too much to do it there."""
         plan, windows = self.plan, self.windows
         lists: dict[Kind, list[str]] = {
             kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
         }
+        if sum(map(len, lists.values())) > IN_PLACE_ROWS:
+            return None
         if plan.metrics:
             self._look_up(lists)
             if self.wanted:

@@ -13,9 +13,11 @@ MAX_DEPTH = 100
 MAX_SECONDS = 1e11
 """From where on a number is no time in seconds: milliseconds since 1970 are more."""
 
-# Pairs and other escapes are matched too, and kept: no half of a pair is taken for a lone one, nor "\\ud800".
+# Group 1 is all that is kept, pairs and other escapes in it: no half of a pair is taken for a lone one, nor "\\ud800".
 _ESCAPE = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+    r"((?:[^\\]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)++)"
+    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    re.DOTALL,
 )
 
 
@@ -28,7 +30,7 @@ def loads(text: str) -> Any:
     ['�', '😀']
     """
     if "\\ud" in text or "\\uD" in text:
-        text = _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
+        text = _ESCAPE.sub(lambda found: found[1] or r"\ufffd", text)
     return _DECODER.decode(text)
 
 

@@ -33,12 +33,14 @@ import guard_days
 import guard_lives
 import guard_peer
 import hijack
+import hostile
 import index_weights
 import lesson_cost
 import lesson_recall
 import loops
 import numpy as np
 import outcome_risk
+import record_latency
 import redaction
 import router_states
 import scope_drift
@@ -271,7 +273,8 @@ def main() -> None:
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    for bench in (decide, detector_cost, redaction, *judged, *rules, lesson_cost, lesson_recall, *guarded):
+    troubled = (decide, detector_cost, record_latency, redaction, hostile)
+    for bench in (*troubled, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 

@@ -480,3 +480,18 @@ def test_attacks_texts_and_values_that_lie_are_measured_as_what_they_are_or_are_
             assert len(reading.errors) <= 1 and reading.metrics["goal_drift"] == honest.metrics["goal_drift"]
             assert reading.metrics["bad"] in (0.5, None) and type(reading.metrics["bad"]) in (float, type(None))
     hostile.let_go()
+
+
+def test_attacks_a_metric_that_declares_to_be_quick_runs_under_the_timeout_on_many_texts(
+    forever: threading.Event,
+) -> None:
+    class Quick(GoalDrift):
+        name = "quick"
+        in_place = True
+
+        def compute(self, data: object) -> float:
+            return 0.5 if forever.wait(5) else 1.0
+
+    many = StaticState(goals=["g"], context=["c"], memories=["m"] * 2_001)  # one of them is embedded
+    reading = probe(many, metrics=[Quick()]).measure_sync()
+    assert [(failure.source, failure.kind) for failure in reading.errors] == [("metric quick", "timeout")]

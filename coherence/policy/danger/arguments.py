@@ -36,8 +36,8 @@ _TALK_KEYS = word_set(
 _CODE_TOOL = word_set("python ipython jupyter notebook node javascript js repl interpreter ruby typescript sql")
 _RUNS_CODE = _CODE_TOOL - {"sql"}
 _LOOKS_LIKE_CODE = lazy_regex(
-    r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
-    r"|[\w.]+ = |[\w.]+\()",
+    r"^[^\S\n]*+(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
+    r"|[\w.]++(?: = |\())",
     re.MULTILINE,
 )
 

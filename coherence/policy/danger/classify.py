@@ -14,7 +14,7 @@ from coherence.core.words import word_set
 from coherence.policy.danger.arguments import is_shell, read_call, runs_code
 from coherence.policy.danger.calls import WRITES_CODE, stands_for
 from coherence.policy.danger.code import GIVEN_CODE
-from coherence.policy.danger.danger import Command, Danger, Match, ToolUse, command_of, short
+from coherence.policy.danger.danger import UNJUDGED, Command, Danger, Match, ToolUse, command_of, short
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
@@ -84,8 +84,12 @@ class Judgement:
                     targets=targets if row.enforced else (),
                 )
                 self.first = match if wanted else self.first
-                if row.enforced and len(self.enforced) < MAX_ENFORCED:
+                if row.enforced and len(self.enforced) < MAX_ENFORCED and not self._says_so(match):
                     self.enforced.append(match)
+
+    def _says_so(self, match: Match) -> bool:
+        # many texts that are too long must not hide what comes after them
+        return match.kind == UNJUDGED and any(each.kind == UNJUDGED for each in self.enforced)
 
 
 MAX_ENFORCED = 8
@@ -101,6 +105,21 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
     ('git-push-force', ['force-push'])
     """
     check_text("tool", tool)
+    kept = isinstance(arguments, bytes) and isinstance(table, tuple)
+    newest = next(iter(_judged), None)
+    if kept and newest is not None and newest[2] is table and newest[:2] == (tool, arguments):
+        return newest[3]
+    found = _judge(tool, arguments, table)
+    if kept:
+        _judged[:] = [(tool, arguments, table, found)]
+    return found
+
+
+_judged: list[tuple[str, object, Sequence[Danger], Judgement]] = []
+"""The call that was judged last: a question about it is asked in two ways, and then it is made."""
+
+
+def _judge(tool: str, arguments: bytes | object, table: Sequence[Danger]) -> Judgement:
     index = _index_of(table)
     call = read_call(tool, arguments)
     found = Judgement()

@@ -40,9 +40,9 @@ _SYSTEM_SECRET = word_set("/etc/shadow /etc/gshadow /etc/sudoers")
 _WORDS = lazy_regex(r"[^\s\"'`()<>|;&=,@{}\[\]]+")
 _DUMPS = lazy_regex(
     r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
-    r"|\$\([^)\n]{0,40}?(?:--export-secret|get secrets?\b|kv get\b|get-secret-value|secrets versions access"
-    r"|auth token\b|auth print-|account get-access-token|\bitem get\b|\bget password\b|\bl?pass show\b|\bvault read\b"
-    r"|get-parameters?\b|get-session-token|169\.254\.169\.254|metadata\.google\.internal"
+    r"|\$\([^)\n]{0,40}?(?=[-acfgiklmpsv1])(?:--export-secret|get secrets?\b|kv get\b|get-secret-value"
+    r"|secrets versions access|auth token\b|auth print-|account get-access-token|\bitem get\b|\bget password\b"
+    r"|\bl?pass show\b|\bvault read\b|get-parameters?\b|get-session-token|169\.254\.169\.254|metadata\.google\.internal"
     r"|find-(?:generic|internet)-password|configure get)"
 )
 """Substitutions that print credentials, or all variables."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import Command, command_of, short
+from coherence.policy.danger.signs import count_signs
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -32,6 +33,9 @@ MAX_NODES = 3_000
 """Statements and what they consist of, without single words, that are read in a script."""
 MAX_WORDS = 2_000
 """Words of a command that are read."""
+MAX_SIGNS = 500
+"""Signs of a script (``|``, ``(``, ``$`` …) outside its quotes and here-documents: one that does not fit takes the
+parser up to 0.1 ms, and for some the time grows with the square of their number."""
 MAX_REMEMBERED = 4_000
 """Characters of a script whose commands are remembered for a moment."""
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
@@ -47,7 +51,8 @@ def simple_commands(script: str) -> Iterable[Command]:
 
     Subshells, groups, loops, functions, substitutions and both sides of ``&&`` all count: what a script may run, it
     is taken to run. A text that the grammar cannot read is read a second time, roughly, and yields itself as
-    ``unread`` too. Takes linear time and never raises.
+    ``unread`` too. One that takes too long to parse is only read roughly, and yields itself as ``cut``. Takes linear
+    time and never raises.
 
     Examples
     --------
@@ -65,9 +70,10 @@ def _remembered(script: str) -> tuple[Command, ...]:
 def _read(script: str) -> Iterator[Command]:
     script = script.replace("\0", "").replace("\r\n", "\n")
     source = script.encode("utf-8", "replace")
-    root = parse(source)
+    few = len(script) <= MAX_SIGNS or count_signs(script, MAX_SIGNS) <= MAX_SIGNS
+    root = parse(source) if few else None
     if root is None:
-        yield from _roughly(script)
+        yield from _roughly(script, cut=True)
         return
     known = {"IFS": " "}  # rm${IFS}-rf hides a blank from who looks for one
     heres = b"<<" in source
@@ -119,12 +125,12 @@ def _read(script: str) -> Iterator[Command]:
         yield from _roughly(script)
 
 
-def _roughly(script: str) -> Iterator[Command]:
+def _roughly(script: str, *, cut: bool = False) -> Iterator[Command]:
     """Yield what stands between separators, quotes or not, and the text itself as unread."""
     for segment in _SEPARATOR.split(_QUOTES.sub("", script)):
         if words := tuple(segment.split()):
             yield command_of(words, text=short(segment))
-    yield Command(unread=script, text=short(script))
+    yield Command(unread=script, text=short(script), cut=cut)
 
 
 def _stages(

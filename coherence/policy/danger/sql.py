@@ -10,7 +10,7 @@ from coherence.policy.danger.paths import is_disposable
 
 _NOISE = lazy_regex(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
 _DROP = lazy_regex(
-    r"\s*(?:DROP\s+(?:TABLE|DATABASE|SCHEMA|INDEX|VIEW|MATERIALIZED|COLUMN|USER|ROLE|KEYSPACE|SEQUENCE|TYPE|FUNCTION"
+    r"\s*+(?:DROP\s+(?:TABLE|DATABASE|SCHEMA|INDEX|VIEW|MATERIALIZED|COLUMN|USER|ROLE|KEYSPACE|SEQUENCE|TYPE|FUNCTION"
     r"|PROCEDURE|TRIGGER|TABLESPACE|EXTENSION|PARTITION|CONSTRAINT|OWNED|COLLECTION|STREAM|WAREHOUSE|STAGE)\b"
     r"|TRUNCATE\b(?!\s*\()|REVOKE\s+\S|PURGE\s+\S|FLUSHALL\b|FLUSHDB\b"  # MySQL has a function TRUNCATE(price, 2)
     r"|ALTER\s+TABLE\s[^;]*?\sDROP\s)",
@@ -29,7 +29,7 @@ def _without_noise(text: str) -> str:
 
 _NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"
 _DROPS = lazy_regex(
-    r"\s*(?:DROP\s+(?P<what>DATABASE|SCHEMA|KEYSPACE|TABLESPACE|OWNED\s+BY|TABLE|COLLECTION)\s+(?:IF\s+EXISTS\s+)?"
+    r"\s*+(?:DROP\s+(?P<what>DATABASE|SCHEMA|KEYSPACE|TABLESPACE|OWNED\s+BY|TABLE|COLLECTION)\s+(?:IF\s+EXISTS\s+)?"
     + _NAME.format("dropped")
     + r"|TRUNCATE\s+(?![(-])(?:TABLE\s+)?(?:ONLY\s+)?"
     + _NAME.format("truncated")
@@ -37,8 +37,8 @@ _DROPS = lazy_regex(
     re.IGNORECASE,
 )
 _DELETES = lazy_regex(r"\bDELETE\s+(?:(?:\w{1,60}\s+)?FROM\s+)?(?:ONLY\s+)?" + _NAME.format("emptied"), re.IGNORECASE)
-_STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+(?:\w{1,60}\s+)?FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
-_UPDATES = lazy_regex(r"\s*UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
+_STARTS_DELETE = lazy_regex(r"\s*+(?:DELETE\s+(?:\w{1,60}\s+)?FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
+_UPDATES = lazy_regex(r"\s*+UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
 _LIMITS = lazy_regex(r"\b(?:WHERE|USING|LIMIT|JOIN)\b", re.IGNORECASE)
 _CONDITION = lazy_regex(r"\bWHERE\b(.{1,2000})", re.IGNORECASE | re.DOTALL)
 _OR, _AND = lazy_regex(r"\bOR\b", re.IGNORECASE), lazy_regex(r"\bAND\b", re.IGNORECASE)

@@ -8,7 +8,8 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
 from coherence.policy.danger.danger import VALUES, Command, after_options, command_of, short
-from coherence.policy.danger.shell import simple_commands
+from coherence.policy.danger.shell import MAX_SIGNS, simple_commands
+from coherence.policy.danger.signs import count_signs
 
 MAX_DEPTH = 16
 """Commands inside commands that are followed; a text below is only searched for dangerous words."""
@@ -58,6 +59,7 @@ class Unwrapper:
 
     def __init__(self) -> None:
         self._characters = MAX_CHARACTERS
+        self._signs = MAX_SIGNS
         self._commands = MAX_COMMANDS
 
     def script(self, script: str, depth: int = 0) -> Iterator[Command]:
@@ -66,6 +68,9 @@ class Unwrapper:
             yield Command(unread=script, text=short(script))
             return
         read = script[: min(MAX_SCRIPT, self._characters)]
+        if self._characters < MAX_CHARACTERS:  # the first is bounded by itself; those after it share as many signs
+            self._signs -= count_signs(read, self._signs)
+            read = read if self._signs >= 0 else ""
         self._characters -= len(read)
         if read:
             for command in simple_commands(read):

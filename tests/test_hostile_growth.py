@@ -1,0 +1,124 @@
+"""No regular expression and no public function takes more than its share of time for a longer text, hostile or not."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from hostile_apis import apis
+from hostile_shapes import SHAPES, Shape
+from patterns import patterns
+
+MOST = 1.2
+"""Exponent of the time in the length: 1 = in proportion, 2 = the square."""
+
+NOISE_S = 0.003
+"""A search that is over sooner says nothing about its growth."""
+
+END = "!"
+"""Stands behind every text: a search that fails there has tried everything before."""
+
+SHORTEST, LONGEST = 500, 16_000
+BOUNDED = {
+    "core.redact._OUTSIDE": 0,  # tried at one place
+    "lessons.headlines._WRAPPER": 600,  # tried at the start of a line, of which no more is kept
+    "lessons.masks._BEFORE_STOP": 0,  # its text has single blanks
+}
+"""Patterns whose time grows faster, and how many characters they are given at most."""
+
+PATTERNS = patterns()
+MODULES = sorted({name.partition(" ")[0].rpartition(".")[0] for name in PATTERNS})
+with apis() as _made:
+    APIS = sorted(_made)
+
+
+def spent(ask: Callable[[str], object], text: str, times: int = 1) -> float:
+    """Return CPU seconds, the best of some times."""
+    best = math.inf
+    for _ in range(times):
+        begun = time.process_time()
+        ask(text)
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+def exponent(ask: Callable[[str], object], shape: Shape, noise_s: float = NOISE_S, longest: int = LONGEST) -> float:
+    """Return the exponent of the time over three lengths, 0 where the time stays in the noise."""
+    length = min(SHORTEST, longest)
+    while (last := spent(ask, shape(length) + END)) < noise_s:
+        if length >= longest:
+            return 0.0
+        length = min(length * (4 if last < noise_s / 8 else 2), longest)
+    found = math.inf
+    for times in (1, 3, 9):  # a pause of the machine is no growth: what looks like one is timed again
+        took = [spent(ask, shape(length >> (2 - step)) + END, times) for step in range(3)]
+        # the slope of a line through three points that are evenly spaced is that between the outer ones
+        found = min(found, math.log(took[2] / took[0], 4))
+        if found <= MOST:
+            break
+    return found
+
+
+def check(name: str, ask: Callable[[str], object], shapes: list[str], noise_s: float = NOISE_S) -> None:
+    """Assert that the time grows in proportion on each of the shapes."""
+    longest = BOUNDED.get(name, LONGEST)
+    found = {shape: exponent(ask, SHAPES[shape], noise_s, longest) for shape in shapes}
+    assert {shape: round(each, 2) for shape, each in found.items() if each > MOST} == {}, name
+
+
+def test_shapes_are_114_texts_of_the_length_asked_for() -> None:
+    assert len(SHAPES) == 114
+    assert {name for name, shape in SHAPES.items() if not 985 < len(shape(1_000)) <= 1_000} == set()
+    assert len({shape(1_000) for shape in SHAPES.values()}) == 114
+
+
+@pytest.mark.parametrize(
+    "name", ["core.redact._CAPITAL_SHAPES 0 3", "detect.additions._FORMS heading", "policy.danger.signs._TOKEN"]
+)
+def test_patterns_are_found_in_tables_and_in_data_files_too(name: str) -> None:
+    assert name in PATTERNS
+
+
+@pytest.mark.parametrize("source", [r"[^\W\d_]+\Z", r"\w*counter\b", r"a+(?:ab)*b"])
+def test_exponent_finds_a_search_whose_time_grows_with_the_square(source: str) -> None:
+    pattern = re.compile(source)
+    assert exponent(pattern.findall, SHAPES["a letter"]) > MOST
+
+
+def test_exponent_of_a_linear_search_is_about_one() -> None:
+    pattern = re.compile(r"w[^!]{0,90}!!")
+    assert 0.8 < exponent(lambda text: [pattern.findall(text) for _ in range(9)], SHAPES["words"]) < MOST
+
+
+def test_growth_of_some_patterns_on_some_shapes() -> None:
+    rng = random.Random(21)
+    for name in rng.sample(sorted(PATTERNS), 40):
+        check(name, PATTERNS[name], rng.sample(sorted(SHAPES), 8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MODULES)
+def test_growth_of_every_pattern_of_a_module_on_every_shape(module: str) -> None:
+    for name, search in PATTERNS.items():
+        if name.partition(" ")[0].rpartition(".")[0] == module:
+            check(name, search, sorted(SHAPES))
+
+
+def test_growth_of_public_functions_on_some_shapes() -> None:
+    rng = random.Random(21)
+    with apis() as made:
+        for name, ask in made.items():
+            ask("warm up")
+            check(name, ask, rng.sample(sorted(SHAPES), 1), noise_s=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", APIS)
+def test_growth_of_a_public_function_on_every_shape(name: str) -> None:
+    with apis() as made:
+        made[name]("warm up")
+        check(name, made[name], sorted(SHAPES), noise_s=0.02)
