@@ -33,7 +33,7 @@ import guard_days
 import guard_lives
 import guard_peer
 import hijack
-import hostile
+import hostile_text
 import index_weights
 import lesson_cost
 import lesson_recall
@@ -273,7 +273,7 @@ def main() -> None:
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    troubled = (decide, detector_cost, record_latency, redaction, hostile)
+    troubled = (decide, detector_cost, record_latency, redaction, hostile_text)
     for bench in (*troubled, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
