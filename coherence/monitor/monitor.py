@@ -26,12 +26,13 @@ from coherence.core.registry import check_detector, check_metric, check_rule
 from coherence.core.strangers import THREAD, Asking, error_text
 from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_text, shown, to_json
 from coherence.monitor.arguments import LOG, Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
+from coherence.monitor.folding import Peers
 from coherence.monitor.host_events import HostEvents
 from coherence.monitor.monitor_view import MonitorView
 from coherence.monitor.pipeline import ENDING
 from coherence.monitor.session import SessionSpec, open_session
 from coherence.monitor.tick_result import TickResult
-from coherence.monitor.worker import Peers, Worker
+from coherence.monitor.worker import Worker
 from coherence.policy.call_gate import unjudged
 from coherence.policy.correction_prompt import MAX_PROMPT, inject
 from coherence.policy.corrections import CorrectionPattern

@@ -1,32 +1,29 @@
-"""Driver of a pipeline: an inbox, one lock, and a thread that folds and writes off the caller's path."""
+"""Driver of a pipeline: one lock, and a thread that folds and writes off the caller's path."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock, get_ident
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 import coherence.core.events as events
 from coherence.core.config import MonitorConfig
-from coherence.core.events import Event, FleetContext, is_success, make_fault
-from coherence.core.readings import Reading
-from coherence.core.redact import Redactor, prepare
+from coherence.core.events import Event, is_success, make_fault
+from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
-from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
-from coherence.monitor.inbox import Inbox, size_of
+from coherence.monitor.folding import KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
-from coherence.monitor.tick_result import Record, TickResult
+from coherence.monitor.tick_result import TickResult
 from coherence.policy.corrections import Corrections
 from coherence.store.errors import StoreError
 
@@ -35,26 +32,10 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.recorder import Recorder
     from coherence.monitor.second_stage import SecondStage
 
-NOBODY = FleetContext()
-"""There is no other agent that matters."""
-
 LOG = logging.getLogger("coherence")
-
-MAX_EVENTS = 10_000
-MAX_READINGS = 256
-SNAPSHOT_EVERY = 1_000  # so that going on with a session folds about so many events at most
-
-KEPT_BYTES = 8_000_000
-"""Bytes of the newest events that are held in memory, and of those that wait to be folded but are written."""
-
-BEHIND_EVENTS, BEHIND_BYTES, BEHIND_S = 1_000, 2_000_000, 5.0
-"""Events, bytes and seconds of waiting above which what waits is written first and measured once, at its end."""
 
 SMALL = 20_000
 """Bytes of an event that is folded before it is written where the host waits for the write."""
-
-STORED = events.Fault("stored", "", "")
-"""In place of an event that is read from the store when its turn comes."""
 
 YIELD_S = 0.001
 """Seconds for which the background thread leaves the lock to others that wait for it."""
@@ -78,19 +59,7 @@ RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
 
-class Peers(Protocol):
-    """The other agents that matter to one."""
-
-    def look(self, *, fold: bool) -> FleetContext:
-        """Return what comes from them; with ``fold`` after folding what they have posted, never holding a lock."""
-        ...
-
-    def learn(self, *, success: bool) -> None:
-        """Take in how a task of the agent ended; never called while a lock is held."""
-        ...
-
-
-class Worker:
+class Worker(Folding):
     """Fold what is posted, in order, once; measure where the policy says so; write it.
 
     Parameters
@@ -119,38 +88,18 @@ class Worker:
         lesson_recall: LessonRecall | None = None,
         second_stage: SecondStage | None = None,
     ) -> None:
-        self.pipeline: AgentPipeline = opened.pipeline
-        self.readings = Ring[Reading](MAX_READINGS)
-        self.events: deque[Record] = deque(maxlen=MAX_EVENTS)
-        self.recorder: Recorder | None = opened.recorder
+        super().__init__(opened, config, peers, lesson_recall)
         self.closed = False
         self._reopen = opened.reopen
-        self._config = config
-        self._redactor = Redactor(hide_secrets=config.redact)
-        self._keeps_text = config.privacy == "full"
         self._full = full
-        self._peers = peers
-        self._lesson_recall = lesson_recall
         self._second_stage = second_stage
-        self._seq = opened.seq
-        self._inbox = Inbox(opened.recorder.store.path.parent if opened.recorder is not None else None)
-        self._ahead: deque[Record] = deque()
-        """Records that have their number, and are not folded yet; of those that are written, perhaps without event."""
-        self._ahead_bytes = self._kept_bytes = 0
-        self._due: float | None = None
-        """Time of the newest step that is to be measured as soon as nothing waits."""
         self._lock = RLock()
-        self._others: set[int] = set()
-        """Threads that wait for the lock; the background thread lets them in."""
         self._forker: int | None = None
         self._called = False
-        self._store_down = False
         self._retry_at = 0.0
         self._reported_loss = 0
         self._retain_at = monotonic() + RETAIN_S
         self._is_late = False
-        self._newest = opened.pipeline.measured
-        self._last_around = NOBODY
         BACKGROUND.known.add(self)
         BACKGROUND.start()
 
@@ -212,23 +161,6 @@ class Worker:
                 self._lighten()
             finally:
                 self._lock.release()
-
-    def _lighten(self) -> None:
-        """Let go of what is written and waits to be folded: it is read from the store when its turn comes."""
-        assert self.recorder is not None
-        for at, record in enumerate(self._ahead):
-            if record.seq <= self.recorder.saved and record.event is not STORED:
-                self._ahead_bytes += size_of(STORED) - size_of(record.event)
-                self._ahead[at] = Record(record.seq, record.ts, STORED)
-
-    def _read_back(self, seq: int) -> Event:
-        assert self.recorder is not None
-        number = seq + self.recorder.moved
-        try:
-            rows = self.recorder.store.events(self.recorder.session.id, after=number - 1, until=number)
-            return events.decode_event(next(iter(rows)).data)
-        except (StoreError, StopIteration):  # the store's file is gone
-            return make_fault("store", f"event {seq} cannot be read any more")
 
     @property
     def _path(self) -> Path:
@@ -378,183 +310,6 @@ class Worker:
                 self._write_through(raising=True)
         if self._waiting or self._taught:
             self._wake()
-
-    def _advance(self, until: float | None = None, *, hurries: bool = True) -> bool:
-        """Fold what has been posted, as long as there is time; the caller holds the lock.
-
-        Where too much waits, it is written first and measured once, at its end; so is, for who hurries, what waits
-        when three quarters of the time are over.
-
-        Returns
-        -------
-        bool
-            Whether nothing waits any more.
-        """
-        begun = monotonic()
-        late = None if until is None or not hurries else until - (until - begun) / 4
-        limit = until if hurries else None
-        while self._inbox or self._ahead or self._due is not None or self._inbox.has_losses:
-            now = monotonic()
-            if until is not None and now > until:
-                return False
-            if not hurries and self._others:
-                return False
-            if self._holds_much and not self._store_down:
-                self._save(raising=False)
-            if self._ahead:
-                self._fold_next()
-            elif self._inbox and ((late is not None and now > late) or self._is_behind()):
-                self._take_many()
-            elif self._due is not None:
-                self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
-            elif not self._inbox:
-                self._report_losses()
-            elif (taken := self._inbox.pop()) is not None:
-                ts, event = taken[0], self._prepared(taken[1])
-                self._apply(ts, event)
-                if self._is_measured_after(event):
-                    self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
-        return True
-
-    @property
-    def _holds_much(self) -> bool:
-        """``True`` if so much waits to be written that it is written before more is taken."""
-        return self.recorder is not None and self.recorder.pending_bytes > KEPT_BYTES
-
-    def _is_behind(self) -> bool:
-        inbox = self._inbox
-        return len(inbox) > BEHIND_EVENTS or inbox.bytes > BEHIND_BYTES or inbox.age(time.time()) > BEHIND_S
-
-    def _is_measured_after(self, event: Event) -> bool:
-        policy = self._config.tick
-        return policy == "event" or (policy == "step" and events.ends_step(event))
-
-    def _take_many(self) -> None:
-        """Give many events their numbers at once, so that they can be written before they are folded, unmeasured."""
-        for _ in range(BEHIND_EVENTS):
-            if self._due is not None:
-                behind = len(self._inbox)
-                dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {behind} events wait")
-                self._take(self._due, dropped)
-                self._due = None
-            taken = self._inbox.pop()
-            if taken is None:
-                return
-            self._take(*taken)
-            if self._is_measured_after(self._ahead[-1].event):
-                self._due = taken[0]
-            if self._ahead_bytes > KEPT_BYTES:
-                return
-
-    def _prepared(self, event: Event) -> Event:
-        try:
-            return self._redactor.prepare(event)
-        except Exception as error:  # a secret must not slip through because a rule failed
-            return make_fault("prepare", error)
-
-    def _take(self, ts: float, event: Event) -> None:
-        """Give an event its number and hand it to the recorder, before it is folded."""
-        self._seq += 1
-        record = Record(self._seq, ts, self._prepared(event))
-        self._ahead.append(record)
-        self._ahead_bytes += size_of(record.event)
-        self._keep(record)
-        if self.recorder is not None:
-            self.recorder.add(record)
-
-    def _fold_next(self) -> None:
-        """Fold the next record that has its number."""
-        record = self._ahead.popleft()
-        self._ahead_bytes -= size_of(record.event)
-        event = self._read_back(record.seq) if record.event is STORED else record.event
-        self._fold(record.seq, record.ts, event)
-        if self._is_measured_after(event):
-            self._due = record.ts
-        if self.recorder is not None:
-            self.recorder.run = self.pipeline.runs.run.number
-            self.recorder.add_runs(self.pipeline.runs.pop_finished())
-            if record.seq % SNAPSHOT_EVERY == 0:
-                self._add_snapshot(record.seq)
-
-    def _report_losses(self) -> None:
-        """Record how much came too fast to be held."""
-        texts, lost = self._inbox.losses()
-        if texts or lost:
-            LOG.warning("coherence: %d texts and %d events were dropped: they came too fast", texts, lost)
-            self._inbox.put(time.time(), make_fault("inbox", f"{texts} texts and {lost} events were dropped"))
-
-    def _tick(
-        self,
-        ts: float,
-        reason: str,
-        around: FleetContext,
-        opinion: events.Opinion | None = None,
-        *,
-        until: float | None = None,
-    ) -> None:
-        """Measure, with what comes from outside of the agent; the caller holds the lock, and nothing is ahead."""
-        recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
-        tree, received = around.tree, around.received
-        self._due = None
-        self.pipeline.limit(until)
-        self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
-        self.pipeline.limit(None)
-
-    def _fold(self, seq: int, ts: float, event: Event) -> TickResult | None:
-        try:
-            result = self.pipeline.fold(seq, ts, event)
-        except Exception as error:  # a fault of this package must not reach the host
-            LOG.exception("coherence: event %d could not be folded", seq)
-            # a fault that cannot be folded would make faults for ever
-            # a fault that cannot be folded would make faults for ever
-            if type(event) is not events.Fault:
-                self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
-            return None
-        finally:
-            if self._lesson_recall is not None:
-                self._lesson_recall.collect(self.pipeline)
-        return result
-
-    def _apply(self, ts: float, event: Event) -> TickResult | None:
-        """Fold one event and hand it to the recorder; the caller holds the lock, and nothing is ahead."""
-        seq = self._seq = self._seq + 1
-        result = self._fold(seq, ts, event)
-        record = Record(seq, ts, event, result)
-        self._keep(record)
-        if result is not None:
-            self._newest = self.pipeline.measured
-            if result.reading is not None:
-                self.readings.add(seq, result.reading)
-        if type(event) is events.Ticked and event.tool_name is None:
-            self._last_around = events.FleetContext(event.tree, event.received)
-        if self.recorder is not None:
-            # before the record, which may be written at once, with this number
-            # before the record, which may be written at once, with this number
-            self.recorder.run = self.pipeline.runs.run.number
-            self.recorder.add(record)
-            self.recorder.add_runs(self.pipeline.runs.pop_finished())
-            if seq % SNAPSHOT_EVERY == 0:
-                self._add_snapshot(seq)
-        return result
-
-    def _keep(self, record: Record) -> None:
-        """Hold a record for who looks at the newest events; the oldest go when their texts take too much."""
-        self.events.append(record)
-        self._kept_bytes += size_of(record.event)
-        while len(self.events) > MAX_EVENTS or (self._kept_bytes > KEPT_BYTES and len(self.events) > 1):
-            self._kept_bytes -= size_of(self.events.popleft().event)
-
-    def _add_snapshot(self, seq: int | None = None) -> None:
-        if self.recorder is None or not self._keeps_text:
-            return
-        seq = self._seq if seq is None else seq
-        try:
-            self.recorder.add_snapshot(seq, pack(self.pipeline.snapshot()))
-        except (TypeError, ValueError, OverflowError):  # without it the events are folded again
-            LOG.exception("coherence: the state after event %d could not be kept", seq)
-
-    def _look_around(self, *, fold: bool = False) -> FleetContext:
-        return self._peers.look(fold=fold) if self._peers is not None else NOBODY
 
     def received(self) -> float:
         """Return the most pressure that comes from another agent now."""

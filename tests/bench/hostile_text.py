@@ -1,8 +1,8 @@
 """Worst time of each public function on hostile texts: 114 shapes of 16 kB, 100 kB and 10 MB; asserts nothing.
 
-Run ``python tests/bench/hostile_text.py``, which takes a quarter of an hour, or with ``--quick`` for the smallest size. CPU
-time is counted, so that other work on the machine does not, and nothing is embedded. What takes longer than its bound
-is timed again, as a pause of the machine may be in it.
+Run ``python tests/bench/hostile_text.py``, which takes a quarter of an hour, or with ``--quick`` for the smallest size.
+CPU time is counted, so that other work on the machine does not, and nothing is embedded. What takes longer than its
+bound is timed again, as a pause of the machine may be in it.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ import pytest
 from coherence import Monitor, Store
 from coherence.core.events import Fault, Message, Ticked, ToolResult, decode_event
 from coherence.detect.detector import EventDetector, Observed
+from coherence.monitor.folding import BEHIND_EVENTS, KEPT_BYTES, MAX_EVENTS
 from coherence.monitor.inbox import MAX_WAITING, size_of
 from coherence.monitor.replay import Replay
-from coherence.monitor.worker import BEHIND_EVENTS, KEPT_BYTES
+from coherence.monitor.tick_result import Record
 from coherence.providers import HashingEmbedder
 
 LONG = 200_000
@@ -188,3 +189,15 @@ def test_lighten_what_is_written_and_not_folded_is_read_back(tmp_path: Path) -> 
     assert m.counters.calls == count
     m.close()
     assert [event.result.partition(":")[0] for event in events_of(path)] == [str(number) for number in range(count)]
+
+
+def test_keep_holds_the_newest_ten_thousand_events_of_a_long_life() -> None:
+    m = Monitor(embedder=False, config={"tick": "manual"})
+    count = MAX_EVENTS + 500
+    with m._worker.settled():
+        for number in range(count):
+            m._worker._keep(Record(number, 0.0, ToolResult(f"line {number}")))
+    kept = list(m._worker.events)
+    assert [record.seq for record in kept] == list(range(count - MAX_EVENTS, count))
+    assert m._worker._kept_bytes == sum(size_of(record.event) for record in kept)
+    m.close()
