@@ -25,28 +25,26 @@ def is_plain(value: object, depth: int = MAX_DEPTH) -> bool:
     """
     kind = type(value)
     # compared, not looked up in a set: the type of a type may have a hash of its own
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
+    if kind is str or value is None or kind is int or kind is float or kind is bool:
         return True
     if not depth:
         return False
     try:
         if kind is dict:
-            return _is_plain_table(value, depth - 1)  # type: ignore[arg-type]
-        return (kind is list or kind is tuple) and all(
-            is_plain(item, depth - 1)
-            for item in value  # type: ignore[attr-defined]
-        )
+            for key in value:  # type: ignore[attr-defined]
+                if type(key) is not str:
+                    return False
+            value = value.values()  # type: ignore[attr-defined]
+        elif kind is not list and kind is not tuple:
+            return False
+        for item in value:  # type: ignore[attr-defined]
+            kind = type(item)
+            if kind is str or kind is int or kind is float or kind is bool or item is None:
+                continue  # without a call: this is on the path of every recorded call
+            if not is_plain(item, depth - 1):
+                return False
     except RuntimeError:  # another thread changes it
         return False
-
-
-def _is_plain_table(value: dict[object, object], depth: int) -> bool:
-    for key, item in value.items():
-        if type(key) is not str:
-            return False
-        kind = type(item)
-        if not (kind is str or kind is int or kind is bool or kind is float or item is None or is_plain(item, depth)):
-            return False
     return True
 
 
@@ -63,7 +61,7 @@ def type_name(value: object) -> str:
 
 def name_of(kind: type) -> str:
     """Return the name of a type, which the type itself cannot change."""
-    return str(_NAME.__get__(kind))
+    return kind.__name__ if type(kind) is type else str(_NAME.__get__(kind))
 
 
 def is_a(value: object, kind: type[T]) -> TypeGuard[T]:
@@ -76,5 +74,8 @@ def has_plain_text(error: BaseException) -> bool:
     kind = type(error)
     if type(kind) is not type:  # which says what its attributes are
         return False
-    made = next(vars(base)["__str__"] for base in kind.__mro__ if "__str__" in vars(base))
-    return any(made is each for each in _TEXTS) and is_plain(_ARGS.__get__(error))
+    for base in kind.__mro__:
+        made = base.__dict__.get("__str__")
+        if made is not None:
+            return (made is _TEXTS[0] or made is _TEXTS[1]) and is_plain(_ARGS.__get__(error))
+    return False

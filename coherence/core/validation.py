@@ -182,7 +182,7 @@ def to_json(field: str, value: Any) -> bytes:
         found = b""
     found = found or _ENCODER.encode(_plain(field, value))
     # Nothing is deeper than it has brackets, so hardly anything is walked.
-    if found.count(b"[") + found.count(b"{") > MAX_DEPTH:
+    if len(found) > MAX_DEPTH and found.count(b"[") + found.count(b"{") > MAX_DEPTH:
         _check_depth(field, found)
     return found
 

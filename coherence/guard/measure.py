@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coherence.core.callback import Callback
-from coherence.core.plain import type_name
+from coherence.core.plain import has_plain_text, type_name
 from coherence.core.strangers import Asking, asking, error_text
 from coherence.core.validation import check_number
 from coherence.guard.collaborators import not_awaited
@@ -142,6 +142,8 @@ class Measuring:
         return started.ended(controls, duration_s, text, None, *self._reading(started))
 
     def _described(self, error: BaseException) -> str:
+        if has_plain_text(error):
+            return described(type_name(error), str(error))
         with asking(self._asking):
             text = error_text(error)
         if text is None:

@@ -144,11 +144,12 @@ class Runner:
                 result = fn()
         except BaseException as error:
             failed = self._measuring.failed(started, error)
-            # Who interrupts or ends the process is not kept waiting.
-            taken = self._finish(started, failed, is_a(error, Exception))
-            if raises or not is_a(error, Exception):
+            # Not isinstance(), which asks the exception for its class. Who ends the process is not kept waiting.
+            failure: Any = error if issubclass(type(error), Exception) else None
+            taken = self._finish(started, failed, failure is not None)
+            if raises or failure is None:
                 raise
-            return _out(started, failed, taken, error=error)
+            return _out(started, failed, taken, error=failure)
         call = self._measuring.returned(started, result)
         taken = _NOTHING if call is None else self._finish(started, call, True)
         return _out(started, call, taken, result)

@@ -86,10 +86,11 @@ class HostEvents(ABC):
         """
         # With the process id: a forked child counts on from the same number.
         own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
-        call_id = plain_text(call) or own
+        call_id = own if call is None else plain_text(call) or own
 
         def make() -> Event:
-            _optional_text("call", call)
+            if call is not None:
+                check_text("call", call)
             name = check_text("tool", tool, empty=False)
             return events.ToolCall(name, msgspec.Raw(to_json("arguments", arguments)), call_id)
 
