@@ -29,7 +29,6 @@ SESSIONS = ("shared", "shared", "own")
 ENDURED = ("kill", "stop", "lock", "restart", "audit", "nothing")
 SUFFIXES = ("", "-wal", "-shm")
 
-REMOVED = "a store whose file was removed goes on writing to what has no name any more, and acknowledges it"
 
 
 def texts_of(path: Path) -> dict[tuple[str, int], list[int]]:
@@ -169,7 +168,6 @@ def test_store_keeps_every_history_of_kills_stops_locks_and_wrong_clocks(
     live(tmp_path / "s.db", dice.getrandbits(32), happenings)
 
 
-@pytest.mark.xfail(reason=REMOVED)
 @pytest.mark.parametrize(
     ("part", "length"),
     [
@@ -186,7 +184,6 @@ def test_store_keeps_every_history_in_which_its_file_is_taken_away_too(
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason=REMOVED)
 @pytest.mark.parametrize("how", ["removed", "moved", "removed without its log"])
 @pytest.mark.parametrize("durability", ["batched", "full"])
 def test_monitor_notices_a_removed_file_says_so_and_goes_on_in_a_new_one(
