@@ -77,7 +77,7 @@ def test_shapes_are_114_texts_of_the_length_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["core.redact._CAPITAL_SHAPES 0 3", "detect.additions._FORMS heading", "policy.danger.signs._TOKEN"]
+    "name", ["core.secret_contexts._CONTEXTS 0 3", "detect.additions._FORMS heading", "policy.danger.signs._TOKEN"]
 )
 def test_patterns_are_found_in_tables_and_in_data_files_too(name: str) -> None:
     assert name in PATTERNS

@@ -228,6 +228,7 @@ def test_secrets_a_sample_of_kinds_and_forms_reaches_no_file(tmp_path: Path, ser
     assert len(shown_in(log.parent, server.bodies, given)) <= 1, shown_in(log.parent, server.bodies, given)
 
 
+@pytest.mark.slow
 def test_secrets_without_redaction_the_search_finds_them(tmp_path: Path, server: Server, log: Path) -> None:
     given = made(24, ["plain", "quoted", "in JSON"])
     write_all(log.parent, tmp_path / "run.json", [text for _, text in given], server.url, redact=False)

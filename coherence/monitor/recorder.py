@@ -343,7 +343,12 @@ class Recorder:
             while True:
                 lost = self.store.lost  # another file takes its place at the next attempt, but only once
                 try:
-                    self._save(baselines, None if wait_s < 0.0 else max(until - time.monotonic(), 0.0))
+                    self._save(
+                        baselines,
+                        self.store.timeout_s
+                        if wait_s < 0.0
+                        else min(max(until - time.monotonic(), 0.0), self.store.timeout_s),
+                    )
                     break
                 except StoreError:
                     if lost or not self.store.lost:
@@ -352,7 +357,7 @@ class Recorder:
             self.writing.release()
         return True
 
-    def _save(self, baselines: bytes | None, wait_s: float | None) -> None:
+    def _save(self, baselines: bytes | None, wait_s: float) -> None:
         with self._queue:
             records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
             run = self.run

@@ -97,6 +97,7 @@ class Worker(Folding):
         self._forker: int | None = None
         self._called = False
         self._retry_at = 0.0
+        self._saying = RLock()
         self._reported_loss = 0
         self._retain_at = monotonic() + RETAIN_S
         self._is_late = False
@@ -329,7 +330,7 @@ class Worker(Folding):
         recorder = self.recorder
         if recorder is None:
             return
-        learned = None
+        learned, waited = None, recorder.pending > 0
         # What tests and replays did must not become what is normal for the agent.
         if last and recorder.session.source not in ("test", "replay"):
             learned = self._legacy(recorder)
@@ -355,18 +356,20 @@ class Worker(Folding):
             if not self.closed or last:  # else another thread writes, or has written, the rest
                 self._cannot_write(error, raising=raising)
             return
-        self._store_down = False
+        if waited:  # else nothing was tried
+            self._store_down = False
         if recorder.lost > self._reported_loss:
             self._inbox.put(time.time(), make_fault("store", f"{recorder.lost} events were lost"))
             self._reported_loss = recorder.lost
 
     def _cannot_write(self, error: Exception, *, raising: bool) -> None:
         """Say once that events wait in memory, and leave the store alone for a while."""
-        if not self._store_down:
+        with self._saying:
+            is_new, self._store_down = not self._store_down, True
+        self._retry_at = monotonic() + RETRY_S
+        if is_new:
             LOG.warning("coherence: %s; events wait in memory", error)
             self._inbox.put(time.time(), make_fault("store", error))
-        self._store_down = True
-        self._retry_at = monotonic() + RETRY_S
         if raising:
             raise error
 

@@ -184,6 +184,7 @@ def test_open_at_end_and_its_kin_know_what_a_prefix_gives_away() -> None:
     assert end_of_rest(TOKEN[:9], "no, ok") is None
 
 
+@pytest.mark.slow
 def test_find_shapes_costs_time_in_proportion_to_the_text() -> None:
     token = Secret("", TOKEN, BODY).text
     pieces = [

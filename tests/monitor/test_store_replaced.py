@@ -178,6 +178,7 @@ def test_monitor_of_a_file_that_is_damaged_in_use_goes_on_in_a_new_one(
     check_replay(path, kept=None)  # vectors could not be read for a moment
 
 
+@pytest.mark.slow
 def test_monitor_whatever_page_of_an_old_store_is_bad_begins_and_works(tmp_path: Path) -> None:
     old = tmp_path / "old.db"
     with monitor(old) as m:

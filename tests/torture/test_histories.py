@@ -30,7 +30,6 @@ ENDURED = ("kill", "stop", "lock", "restart", "audit", "nothing")
 SUFFIXES = ("", "-wal", "-shm")
 
 
-
 def texts_of(path: Path) -> dict[tuple[str, int], list[int]]:
     """Return (life, thread) -> the numbers of its texts in the file, in the order of the chain."""
     found = defaultdict(list)
