@@ -321,6 +321,10 @@ def _status_of(monitor: Monitor, parent: str | None, reached: Effective) -> Agen
     )
 
 
+LEARN_WAIT_S = 1.0
+"""Seconds that the end of a task waits at most for what other agents have been told to be folded."""
+
+
 class _Keeper:
     """Writes learned trust to the store: soon after it was learned, at a flush, and at the end."""
 
@@ -404,7 +408,7 @@ class _Neighbours:
         self._fleet = fleet
         self._name = name
 
-    def look(self, *, fold: bool) -> FleetContext:
+    def look(self, *, until: float | None) -> FleetContext:
         """Return what the others have spent, if there is a common budget, and the most pressure that reaches here."""
         fleet = self._fleet
         spent: Spent | None = None
@@ -413,10 +417,10 @@ class _Neighbours:
             # a copy: agents come and go on other threads
             for other, monitor in list(fleet._agents.items()):
                 if other != self._name:
-                    # without fold the caller holds its lock, and may not ask for another agent's
-                    spent = together(spent, monitor.spent if fold else monitor.known_spent)
+                    # without a time the caller holds its lock, and may not ask for another agent's
+                    spent = together(spent, monitor.known_spent if until is None else monitor._worker.spent(until))
         with suppress(ValueError, KeyError):  # an agent was removed at this moment
-            own = self._pressures(fleet.trust.upstream(self._name), fold=fold)
+            own = self._pressures(fleet.trust.upstream(self._name), until)
             if own and (reached := fleet.trust.propagate(own)[self._name]).value > 0.0:
                 return FleetContext(spent, Received(reached.value, _short(reached.path)))
         return FleetContext(spent)
@@ -425,17 +429,17 @@ class _Neighbours:
         """Learn trust from how a task of this agent ended."""
         trust = self._fleet.trust
         with suppress(ValueError):  # an agent was removed at this moment
-            pressures = self._pressures(trust.sources(self._name), fold=True)
+            pressures = self._pressures(trust.sources(self._name), time.monotonic() + LEARN_WAIT_S)
             if pressures and trust.learn(self._name, success=success, pressures=pressures):
                 self._fleet._keeper.learned()
 
-    def _pressures(self, names: Sequence[str], *, fold: bool) -> dict[str, float]:
+    def _pressures(self, names: Sequence[str], until: float | None) -> dict[str, float]:
         """Return the own pressure of those that are not calm."""
         found = {}
         for name in names:
             monitor = self._fleet._agents.get(name)
             if monitor is not None:
-                pressure = monitor.own_pressure if fold else monitor.known_pressure
+                pressure = monitor.known_pressure if until is None else monitor._worker.pressure(until)
                 if pressure > 0.0:
                     found[name] = pressure
         return found

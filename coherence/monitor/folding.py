@@ -48,8 +48,11 @@ STORED = events.Fault("stored", "", "")
 class Peers(Protocol):
     """The other agents that matter to one."""
 
-    def look(self, *, fold: bool) -> FleetContext:
-        """Return what comes from them; with ``fold`` after folding what they have posted, never holding a lock."""
+    def look(self, *, until: float | None) -> FleetContext:
+        """Return what comes from them, as far as it is known.
+
+        With a time (monotonic), after folding by then what they have posted; then no lock may be held.
+        """
         ...
 
     def learn(self, *, success: bool) -> None:
@@ -126,7 +129,7 @@ class Folding(ABC):
             if not hurries and self._others:
                 return False
             if self._holds_much and not self._store_down:
-                self._save(raising=False)
+                self._save(raising=False, wait_s=-1.0 if limit is None else max(limit - now, 0.0))
             if self._ahead:
                 self._fold_next()
             elif self._inbox and ((late is not None and now > late) or self._is_behind()):
@@ -296,5 +299,5 @@ class Folding(ABC):
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again
             LOG.exception("coherence: the state after event %d could not be kept", seq)
 
-    def _look_around(self, *, fold: bool = False) -> FleetContext:
-        return self._peers.look(fold=fold) if self._peers is not None else NOBODY
+    def _look_around(self, until: float | None = None) -> FleetContext:
+        return self._peers.look(until=until) if self._peers is not None else NOBODY

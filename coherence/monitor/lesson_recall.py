@@ -58,7 +58,8 @@ class LessonRecall:
         actions = pipeline.regulator.unexplained
         if not actions:
             return None
-        self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
+        if not self._down:  # else whoever asks would wait for the store again
+            self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
         found: dict[int, Recalled] = {}
         for action in actions:
             try:

@@ -179,13 +179,14 @@ class Worker(Folding):
             self._others.discard(get_ident())
 
     @contextmanager
-    def settled(self) -> Iterator[AgentPipeline]:
+    def settled(self, until: float | None = None) -> Iterator[AgentPipeline]:
         """Give the pipeline with everything folded that was posted before, and hold it still.
 
-        A thread that interrupts itself gets it as it is; so does, after ten seconds, one that cannot have it alone.
+        A thread that interrupts itself gets it as it is; so does one that cannot have it alone by a time (monotonic;
+        ``None`` = ten seconds from now).
         """
         inside = is_inside()
-        until = monotonic() + VIEW_WAIT_S
+        until = monotonic() + VIEW_WAIT_S if until is None else until
         with Entered():
             held = self._lock.acquire(blocking=False) if inside else self._acquire(until)
             try:
@@ -202,7 +203,7 @@ class Worker(Folding):
             return self._newest
         until = monotonic() + self._config.timeout_s
         # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
-        around = self._look_around(fold=True)
+        around = self._look_around(until)
         with Entered():
             opinion = self._second_opinion(until)
             if not self._acquire(until):
@@ -225,7 +226,7 @@ class Worker(Folding):
         if is_inside():
             return None
         until = monotonic() + self._config.timeout_s
-        around = self._look_around(fold=True)
+        around = self._look_around(until)
         with Entered():
             asked = prepare(call, hide_secrets=self._config.redact)
             assert isinstance(asked, events.ToolCall)
@@ -312,9 +313,19 @@ class Worker(Folding):
         if self._waiting or self._taught:
             self._wake()
 
+    def spent(self, until: float) -> events.Spent:
+        """Return what the agent has used, as far as it can be known by a time (monotonic)."""
+        with self.settled(until) as pipeline:
+            return pipeline.state.spent
+
+    def pressure(self, until: float) -> float:
+        """Return the agent's own pressure, as far as it can be known by a time (monotonic)."""
+        with self.settled(until) as pipeline:
+            return pipeline.appraiser.mood.pressure
+
     def received(self) -> float:
         """Return the most pressure that comes from another agent now."""
-        received = self._look_around(fold=not is_inside()).received
+        received = self._look_around(None if is_inside() else monotonic() + VIEW_WAIT_S).received
         return received.pressure if received is not None else 0.0
 
     @property

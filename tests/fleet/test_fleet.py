@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,3 +259,25 @@ def test_fleet_of_strangers_names_is_refused_or_takes_them_for_the_texts_that_th
         one.message("user", "hi")
         assert [status.agent for status in agents.status()] == ["a", "b"] and two.decide().kind == "continue"
     hostile.let_go()
+
+
+def test_decide_of_an_agent_does_not_wait_for_another_one_that_cannot_be_folded() -> None:
+    with fleet(budget={"tokens": 1_000}, config={"tick": "manual", "timeout_s": 0.2}) as agents:
+        stuck, free = agents.agent("stuck"), agents.agent("free")
+        until, begun = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with stuck._worker._lock:
+                begun.set()
+                until.wait(30)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert begun.wait(30)
+        free.message("assistant", "hello")
+        began = time.monotonic()
+        free.decide()
+        took = time.monotonic() - began
+        until.set()
+        thread.join()
+        assert took < 5.0  # ten seconds, had it waited as who looks at an agent does
