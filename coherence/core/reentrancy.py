@@ -16,7 +16,7 @@ LOG = logging.getLogger("coherence")
 
 
 class _Thread:
-    """How deep a thread is inside, and what it has to do when it leaves."""
+    """Depth of a thread in the package, and what it has to do when it leaves."""
 
     __slots__ = ("calls", "depth", "leaving")
 

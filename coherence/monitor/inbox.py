@@ -1,4 +1,4 @@
-"""What a host has recorded and nobody has folded yet: first in, first out, and bounded in memory.
+"""Events that a host has recorded and nobody has folded yet: first in, first out, and bounded in memory.
 
 Whoever records never waits for whoever folds. What comes faster than it can be folded goes to a file beside the store,
 which has no name and ends with the process; without a store, the oldest texts are dropped, and counted.
@@ -39,7 +39,7 @@ DROPPED = "[a text of {size:,} bytes was dropped: events came faster than they c
 
 
 class Losses(NamedTuple):
-    """What could not be held since somebody asked last."""
+    """Losses since somebody asked last."""
 
     texts: int
     events: int
