@@ -21,7 +21,7 @@ def let_go() -> None:
 
 
 class Interrupts(BaseException):
-    """What no ``except Exception`` takes, like an interrupt by the keyboard."""
+    """Exception that no ``except Exception`` takes, like an interrupt by the keyboard."""
 
 
 def hang() -> Any:

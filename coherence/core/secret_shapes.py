@@ -57,7 +57,7 @@ _LEADS = frozenset(b"\n\\ \t|>#*?")
 _DOTTED_SIGNS, _SLASHED_SIGNS = _LETTERS + ".~", _LETTERS + "+/!$="
 _ALL_SIGNS = _LETTERS + ".~+/!$=:"
 _DOTTED, _SLASHED = _WORD + b".~", _WORD + b"+/!$"
-"""What may stand within a secret beside a run."""
+"""Characters that may stand within a secret beside a run."""
 
 _PLAIN = lazy_regex(r"(?:[A-Z]++(?![a-z](?![a-z]))|[a-z]{2,}+|[_.,:!?-])++", re.ASCII)
 """Words, also in camelCase; base64 has single small letters between capitals."""

@@ -46,7 +46,7 @@ class _Thread(threading.local):
 
 
 THREAD = _Thread()
-"""How this thread asks; who sets it sets it back."""
+"""Way in which this thread asks; whoever sets it sets it back."""
 
 _hung: dict[int, tuple[type, Breaker]] = {}
 """Types that hung, by their id; they are held, so that no other type gets the id."""

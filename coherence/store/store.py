@@ -97,7 +97,7 @@ class Store:
         self.generation = 0
         """Number of times that another file has taken the place of the one that was open."""
         self.begun_anew = ""
-        """What happened the last time, in words."""
+        """Event that began the present file, in words."""
         self._files = open_files(self.path)
         self._damage: Exception | None = None
         self._lock = threading.RLock()  # a finalizer may write in the moment before this thread begins

@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What became of a plan."""
+    """Outcome of a plan."""
 
     code: int
     wedged: bool

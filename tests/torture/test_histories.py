@@ -59,7 +59,7 @@ class History:
         self.path = path
         self.lives: list[Life] = []
         self.removals: list[tuple[float, Path]] = []
-        """When the file was moved away, and where to."""
+        """Time at which the file was moved away, and its new place."""
         self._dice = random.Random(seed)
         self._helpers: list[int] = []
         self._playing = [self._begin(session) for session in SESSIONS]
