@@ -14,7 +14,7 @@ import pytest
 
 from coherence import Monitor, Store
 from coherence.core.events import Fault
-from coherence.monitor import worker
+from coherence.monitor import folding
 from coherence.monitor.monitor import Durability
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreWarning
@@ -92,7 +92,7 @@ def test_flush_with_nothing_new_notices_that_the_file_is_gone(path: Path) -> Non
 def test_monitor_goes_on_with_its_numbers_where_the_oldest_events_are_held_no_more(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "MAX_EVENTS", 10)
+    monkeypatch.setattr(folding, "MAX_EVENTS", 10)
     with monitor(path) as m:
         work(m, 0, 20)
         m.decide()
