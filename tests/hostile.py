@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import pytest
 
 MAX_S = 30.0
 """Seconds after which what hangs ends by itself: a test that waits for it has failed, and must not hang for ever."""
@@ -168,3 +170,8 @@ class Endless(Sequence[float]):
         while not end.is_set():
             self.at += 1
             yield -0.5
+
+
+def cases(acts: Mapping[str, Callable[[], Any]]) -> list[Any]:
+    """Return parameters of a test, one for each act; what spins keeps a core busy, and is for the slow proofs."""
+    return [pytest.param(act, id=name, marks=pytest.mark.slow if name == "spins" else ()) for name, act in acts.items()]

@@ -100,7 +100,7 @@ def test_growth_of_some_patterns_on_some_shapes() -> None:
         check(name, PATTERNS[name], rng.sample(sorted(SHAPES), 8))
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize("module", MODULES)
 def test_growth_of_every_pattern_of_a_module_on_every_shape(module: str) -> None:
     for name, search in PATTERNS.items():
@@ -116,7 +116,7 @@ def test_growth_of_public_functions_on_some_shapes() -> None:
             check(name, ask, rng.sample(sorted(SHAPES), 1), noise_s=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize("name", APIS)
 def test_growth_of_a_public_function_on_every_shape(name: str) -> None:
     with apis() as made:

@@ -246,7 +246,7 @@ def test_secrets_that_two_events_share_reach_no_file(tmp_path: Path) -> None:
     assert len(left) <= MAX_LEFT * len(every), left
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize("form", FORMS)
 def test_secrets_of_all_kinds_reach_no_file(form: str, tmp_path: Path, server: Server, log: Path) -> None:
     given = made(None, [form], seed=7)

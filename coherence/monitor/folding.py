@@ -41,6 +41,9 @@ KEPT_BYTES = 8_000_000
 BEHIND_EVENTS, BEHIND_BYTES, BEHIND_S = 1_000, 2_000_000, 5.0
 """Events, bytes and seconds of waiting above which what waits is written first and measured once, at its end."""
 
+ENDS_RUN = (events.Outcome, events.Goal)
+"""Events after which what came before counts for another run."""
+
 STORED = events.Fault("stored", "", "")
 """In place of an event that is read from the store when its turn comes."""
 
@@ -161,19 +164,31 @@ class Folding(ABC):
     def _take_many(self) -> None:
         """Give many events their numbers at once, so that they can be written before they are folded, unmeasured."""
         for _ in range(BEHIND_EVENTS):
+            if not self._take_next(measures=False) or self._ahead_bytes > KEPT_BYTES:
+                return
+
+    def _take_next(self, *, measures: bool) -> bool:
+        """Give the oldest event its number; return whether there was one.
+
+        A task does not end before its last step is measured, or nothing would be known of a run that ends at once.
+        """
+        taken = self._inbox.pop()
+        if taken is None:
+            return False
+        if type(taken[1]) in ENDS_RUN:
+            while self._ahead:
+                self._fold_next()
             if self._due is not None:
-                behind = len(self._inbox)
-                dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {behind} events wait")
-                self._take(self._due, dropped)
-                self._due = None
-            taken = self._inbox.pop()
-            if taken is None:
-                return
-            self._take(*taken)
-            if self._is_measured_after(self._ahead[-1].event):
-                self._due = taken[0]
-            if self._ahead_bytes > KEPT_BYTES:
-                return
+                self._tick(self._due, str(self._config.tick), self._look_around())
+        elif not measures and self._due is not None:
+            waiting = len(self._inbox) + 1
+            dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {waiting} events wait")
+            self._take(self._due, dropped)
+            self._due = None
+        self._take(*taken)
+        if not measures and self._is_measured_after(self._ahead[-1].event):
+            self._due = taken[0]
+        return True
 
     def _prepared(self, event: Event) -> Event:
         try:

@@ -55,6 +55,9 @@ LESSONS_WAIT_S = 10.0
 RETAIN_S = 3_600.0
 """Seconds between two looks for events that are too old or too many, besides the one at the end."""
 
+DOWN_WAIT_S = 0.05
+"""Seconds that a call of the host waits for a store that could not be written a moment ago."""
+
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
@@ -140,16 +143,15 @@ class Worker(Folding):
     def _write_through(self, *, raising: bool) -> None:
         """Give what waits its number and write it; only what is small is folded first."""
         now = monotonic()
-        # A store that could not be written a moment ago is tried, and not waited for again.
-        until = now + (0.0 if self._store_down and now < self._retry_at else self._config.wait_s)
+        # A store that could not be written a moment ago is tried, and hardly waited for again.
+        down = self._store_down and now < self._retry_at
+        until = now + (min(DOWN_WAIT_S, self._config.wait_s) if down else self._config.wait_s)
         if not self._acquire(until):
             self._cannot_write(StoreError(self._path, "a measurement keeps the events waiting"), raising=raising)
             return
         try:
             for _ in range(len(self._inbox)):  # not what comes meanwhile: that might never end
-                taken = self._inbox.pop()
-                if taken is not None:
-                    self._take(*taken)
+                self._take_next(measures=True)
                 if self._ahead_bytes < SMALL:
                     while self._ahead:
                         self._fold_next()

@@ -10,7 +10,19 @@ from typing import Any
 
 import hostile
 import pytest
-from hostile import HANGS, RAISES, Endless, failing, hang, lying_number, lying_table, lying_text, speaking, touchy
+from hostile import (
+    HANGS,
+    RAISES,
+    Endless,
+    cases,
+    failing,
+    hang,
+    lying_number,
+    lying_table,
+    lying_text,
+    speaking,
+    touchy,
+)
 
 from coherence.core import strangers
 from coherence.core.calls import PluginCall
@@ -32,7 +44,7 @@ from coherence.core.validation import (
 SOON_S = 8.0
 SHORT = Asking(0.1)
 ACTS = {**HANGS, **RAISES}
-acts = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+acts = pytest.mark.parametrize("act", cases(ACTS))
 
 
 @pytest.fixture(autouse=True)

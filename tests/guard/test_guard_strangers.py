@@ -11,7 +11,7 @@ from typing import Any
 
 import hostile
 import pytest
-from hostile import HANGS, RAISES, failing, hang, lying_number, lying_text, speaking, touchy
+from hostile import HANGS, RAISES, cases, failing, hang, lying_number, lying_text, speaking, touchy
 
 from coherence.guard.guard import Guard
 from guard.helpers import Memory, call
@@ -20,7 +20,7 @@ SOON_S = 12.0
 """Seconds in which a call that waits 0.2 to 1 s for a stranger has returned, on a busy machine too."""
 
 ACTS = {**HANGS, **RAISES}
-acts = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+acts = pytest.mark.parametrize("act", cases(ACTS))
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ def test_guard_refuses_a_clock_that_cannot_be_called(path: Path) -> None:
         Guard(store=path, clock=5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("act", HANGS.values(), ids=HANGS)
+@pytest.mark.parametrize("act", cases(HANGS))
 def test_guard_propose_does_not_wait_for_ever_for_an_adapter(
     act: Callable[[], Any], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

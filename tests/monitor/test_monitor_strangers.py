@@ -8,7 +8,19 @@ from typing import Any
 
 import hostile
 import pytest
-from hostile import HANGS, RAISES, Endless, failing, hang, lying_number, lying_table, lying_text, speaking, touchy
+from hostile import (
+    HANGS,
+    RAISES,
+    Endless,
+    cases,
+    failing,
+    hang,
+    lying_number,
+    lying_table,
+    lying_text,
+    speaking,
+    touchy,
+)
 
 from coherence.core.events import Fault, Message, ToolCall, ToolResult
 from coherence.monitor.monitor import Monitor
@@ -102,7 +114,7 @@ def test_monitor_strangers_a_value_that_hangs_while_it_is_read_is_one_fault(entr
     check_survives(m, entry, touchy(hang))
 
 
-@pytest.mark.parametrize("act", [*HANGS.values(), *RAISES.values()], ids=[*HANGS, *RAISES])
+@pytest.mark.parametrize("act", cases({**HANGS, **RAISES}))
 def test_monitor_fault_of_an_exception_without_a_text_is_recorded_with_its_type(act: Callable[[], Any]) -> None:
     m = monitor()
     m.fault("hook", failing(act))
@@ -113,7 +125,7 @@ def test_monitor_fault_of_an_exception_without_a_text_is_recorded_with_its_type(
     ]
 
 
-@pytest.mark.parametrize("act", [*HANGS.values(), *RAISES.values()], ids=[*HANGS, *RAISES])
+@pytest.mark.parametrize("act", cases({**HANGS, **RAISES}))
 def test_monitor_tool_call_keeps_what_can_be_read_beside_an_argument_that_cannot(act: Callable[[], Any]) -> None:
     m = monitor()
     m.tool_call("Bash", {"command": "ls", "context": speaking(act), "more": [{"n": 1}, touchy(act)]})
