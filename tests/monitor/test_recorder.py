@@ -134,7 +134,8 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
     with Store(path) as store:
         check_whole(store)
         assert [row.session for row in store.sessions()] == ["1"] * (1 if same else processes)
-        kept = told(store)
+        # beside what was told, steps that were not measured: more comes at once than can be
+        kept = [data for data in told(store) if '"where":"measurement"' not in data]
         assert len(kept) == len(set(kept)) == processes * count
         for row in store.sessions():
             assert Replay(store, row).report().differences == []
