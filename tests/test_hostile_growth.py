@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 import re
-import time
 from collections.abc import Callable
 
 import pytest
+from growth import spent
 from hostile_apis import apis
 from hostile_shapes import SHAPES, Shape
 from patterns import patterns
@@ -36,20 +36,10 @@ with apis() as _made:
     APIS = sorted(_made)
 
 
-def spent(ask: Callable[[str], object], text: str, times: int = 1) -> float:
-    """Return CPU seconds, the best of some times."""
-    best = math.inf
-    for _ in range(times):
-        begun = time.process_time()
-        ask(text)
-        best = min(best, time.process_time() - begun)
-    return best
-
-
 def exponent(ask: Callable[[str], object], shape: Shape, noise_s: float = NOISE_S, longest: int = LONGEST) -> float:
     """Return the exponent of the time over three lengths, 0 where the time stays in the noise."""
     length = min(SHORTEST, longest)
-    while (last := spent(ask, shape(length) + END)) < noise_s:
+    while (last := spent(ask, shape(length) + END, 1)) < noise_s:
         if length >= longest:
             return 0.0
         length = min(length * (4 if last < noise_s / 8 else 2), longest)

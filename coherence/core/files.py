@@ -69,6 +69,19 @@ def open_output(path: str | Path, mode: str = "wb") -> IO[Any]:
     return open(_checked(os.open(path, flags | _NO_LINK | _NO_WAIT | _PLAIN, 0o600)), mode)
 
 
+def open_new(path: str | Path) -> IO[bytes]:
+    """Make a file for its owner alone, for writing bytes.
+
+    Raises
+    ------
+    FileExistsError
+        There is one, a link among others.
+    OSError
+        It cannot be made.
+    """
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600), "wb")
+
+
 def open_input(path: str | Path) -> io.BufferedReader:
     """Open a regular file for reading; a pipe would be waited for.
 

@@ -411,12 +411,20 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
 
 
 def run_calls(calls: Sequence[PluginCall], timeout_s: float) -> None:
-    """Make calls one after the other, off the caller's thread, and wait so many seconds at most for all of them."""
+    """Make calls one after the other, off the caller's thread, and wait so many seconds at most for all of them.
+
+    Where no thread can be started, those that were not made are failures.
+    """
 
     def stages() -> Stages[None]:
         yield Group(calls, time.monotonic() + timeout_s)
 
-    drive_sync(run_stages(stages()))
+    try:
+        drive_sync(run_stages(stages()))
+    except RuntimeError as error:
+        for call in calls:
+            if call.failure is None and call.value is None:
+                call.skip("RuntimeError", str(error))
 
 
 def _run_on_worker(job: _Job[R]) -> Steps[_Job[R]]:

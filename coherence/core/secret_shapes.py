@@ -240,7 +240,7 @@ def _begun_before(text: str, at: int) -> Iterator[Found]:
             start = begin + len(row) - len(word)
             if joined.startswith(shape.prefix) and (end := _end_over_lines(shape, text, start)):
                 yield start, end, shape.kind
-    for shape in (shape for sign, shapes in index.inside.items() if sign in row for shape in shapes):
+    for shape in _inside(row):
         start = begin + row.rfind(shape.prefix)
         if start >= begin and (end := _end_over_lines(shape, text, start)):
             yield start + shape.before, end, shape.kind
@@ -318,13 +318,17 @@ def open_at_end(text: str) -> str:
     return ""
 
 
+def _inside(text: str) -> Iterator[_Shape]:
+    """Yield the shapes of which a sign within the prefix stands in a text."""
+    return (shape for sign, shapes in _index().inside.items() if sign in text for shape in shapes)
+
+
 def _prefixes_in(word: str) -> Iterator[tuple[int, _Shape]]:
     """Yield where a prefix stands in a word that may be a part of a secret."""
-    index = _index()
-    for shape in index.begun.get(word[:2], ()):
+    for shape in _index().begun.get(word[:2], ()):
         if word.startswith(shape.prefix):
             yield 0, shape
-    for shape in (shape for sign, shapes in index.inside.items() if sign in word for shape in shapes):
+    for shape in _inside(word):
         if (at := word.find(shape.prefix)) >= 0:
             yield at, shape
 

@@ -88,12 +88,7 @@ def ask_each(readings: Sequence[tuple[object, Callable[[], Any]]]) -> list[Plugi
         for call in calls:
             call.skip("disabled", f"left out: {MAX_RUNNING} earlier calls are still running")
         return calls
-    try:
-        run_calls(calls, max(THREAD.asking.wait_s, LEAST_S))
-    except RuntimeError as error:  # no thread can be started
-        for call in calls:
-            if call.failure is None and call.value is None:
-                call.skip("RuntimeError", str(error))
+    run_calls(calls, max(THREAD.asking.wait_s, LEAST_S))
     for key, (kind, breaker) in found.items():
         if breaker.running or breaker.rest:
             _remember(key, kind, breaker)

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
+from coherence.core.files import open_new
 from coherence.core.validation import shown
 from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.traces import read_trail
@@ -59,7 +60,7 @@ def _export_whole(store: Store, agent: str, path: Path) -> int:
     if os.path.lexists(path):
         raise FileExistsError(f"{path} exists already; nothing was written, choose another name")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with open_new(part) as file:
             count = export_trail(store, agent, file)
         # a reader never meets half a file under this name
         os.replace(part, path)

@@ -136,7 +136,7 @@ class Folding(ABC):
             if self._ahead:
                 self._fold_next()
             elif self._inbox and ((late is not None and now > late) or self._is_behind()):
-                self._take_many()
+                self._take_many(limit)
             elif self._due is not None:
                 self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
             elif not self._inbox:
@@ -161,13 +161,13 @@ class Folding(ABC):
         policy = self._config.tick
         return policy == "event" or (policy == "step" and events.ends_step(event))
 
-    def _take_many(self) -> None:
+    def _take_many(self, until: float | None) -> None:
         """Give many events their numbers at once, so that they can be written before they are folded, unmeasured."""
         for _ in range(BEHIND_EVENTS):
-            if not self._take_next(measures=False) or self._ahead_bytes > KEPT_BYTES:
+            if not self._take_next(until, measures=False) or self._ahead_bytes > KEPT_BYTES:
                 return
 
-    def _take_next(self, *, measures: bool) -> bool:
+    def _take_next(self, until: float | None, *, measures: bool) -> bool:
         """Give the oldest event its number; return whether there was one.
 
         A task does not end before its last step is measured, or nothing would be known of a run that ends at once.
@@ -179,7 +179,7 @@ class Folding(ABC):
             while self._ahead:
                 self._fold_next()
             if self._due is not None:
-                self._tick(self._due, str(self._config.tick), self._look_around())
+                self._tick(self._due, str(self._config.tick), self._look_around(), until=until)
         elif not measures and self._due is not None:
             waiting = len(self._inbox) + 1
             dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {waiting} events wait")
@@ -214,11 +214,7 @@ class Folding(ABC):
         self._fold(record.seq, record.ts, event)
         if self._is_measured_after(event):
             self._due = record.ts
-        if self.recorder is not None:
-            self.recorder.run = self.pipeline.runs.run.number
-            self.recorder.add_runs(self.pipeline.runs.pop_finished())
-            if record.seq % SNAPSHOT_EVERY == 0:
-                self._add_snapshot(record.seq)
+        self._hand_over(record.seq)
 
     def _read_back(self, seq: int) -> Event:
         assert self.recorder is not None
@@ -267,7 +263,6 @@ class Folding(ABC):
         except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
             # a fault that cannot be folded would make faults for ever
-            # a fault that cannot be folded would make faults for ever
             if type(event) is not events.Fault:
                 self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
             return None
@@ -288,15 +283,20 @@ class Folding(ABC):
                 self.readings.add(seq, result.reading)
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.FleetContext(event.tree, event.received)
-        if self.recorder is not None:
-            # before the record, which may be written at once, with this number
-            # before the record, which may be written at once, with this number
-            self.recorder.run = self.pipeline.runs.run.number
-            self.recorder.add(record)
-            self.recorder.add_runs(self.pipeline.runs.pop_finished())
-            if seq % SNAPSHOT_EVERY == 0:
-                self._add_snapshot(seq)
+        self._hand_over(seq, record)
         return result
+
+    def _hand_over(self, seq: int, record: Record | None = None) -> None:
+        """Tell the recorder what came of an event that was just folded, with its record if it has none yet."""
+        if self.recorder is None:
+            return
+        # before the record, which may be written at once, with this number
+        self.recorder.run = self.pipeline.runs.run.number
+        if record is not None:
+            self.recorder.add(record)
+        self.recorder.add_runs(self.pipeline.runs.pop_finished())
+        if seq % SNAPSHOT_EVERY == 0:
+            self._add_snapshot(seq)
 
     def _keep(self, record: Record) -> None:
         """Hold a record for who looks at the newest events; the oldest go when their texts take too much."""
@@ -305,10 +305,9 @@ class Folding(ABC):
         while len(self.events) > MAX_EVENTS or (self._kept_bytes > KEPT_BYTES and len(self.events) > 1):
             self._kept_bytes -= size_of(self.events.popleft().event)
 
-    def _add_snapshot(self, seq: int | None = None) -> None:
+    def _add_snapshot(self, seq: int) -> None:
         if self.recorder is None or not self._keeps_text:
             return
-        seq = self._seq if seq is None else seq
         try:
             self.recorder.add_snapshot(seq, pack(self.pipeline.snapshot()))
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again

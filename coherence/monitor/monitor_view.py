@@ -36,15 +36,12 @@ class MonitorView:
     @property
     def pressure(self) -> float:
         """The pressure now, in [0, 1], 0 = calm: the agent's own, or what comes from other agents if that is more."""
-        received = self._worker.received()
-        with self._worker.settled() as pipeline:
-            return max(pipeline.appraiser.mood.pressure, received)
+        return max(self._worker.received(), self._worker.pressure())
 
     @property
     def own_pressure(self) -> float:
         """The agent's own pressure now, in [0, 1], 0 = calm."""
-        with self._worker.settled() as pipeline:
-            return pipeline.appraiser.mood.pressure
+        return self._worker.pressure()
 
     @property
     def known_pressure(self) -> float:
@@ -59,8 +56,7 @@ class MonitorView:
     @property
     def spent(self) -> Spent:
         """Tokens, money, calls and time that the agent has used."""
-        with self._worker.settled() as pipeline:
-            return pipeline.state.spent
+        return self._worker.spent()
 
     @property
     def known_spent(self) -> Spent:

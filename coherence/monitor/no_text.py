@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 
 from coherence.core.decisions import Decision
 from coherence.core.events import Event
-from coherence.core.files import check_output, open_input
+from coherence.core.files import check_output, open_input, open_new
 from coherence.monitor.codec import ReadingData, encode_record
 from coherence.monitor.tick_result import Record
 from coherence.policy.rules import reserved_names
@@ -34,12 +35,8 @@ def read_key(store: Path) -> bytes:
     path = Path(f"{store}.key")
     try:
         check_output(path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        try:
-            with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-                file.write(os.urandom(KEY_BYTES))
-        except FileExistsError:
-            pass
+        with suppress(FileExistsError), open_new(path) as file:
+            file.write(os.urandom(KEY_BYTES))
         with open_input(path) as file:
             key = file.read(KEY_BYTES + 1)
     except OSError as error:

@@ -118,10 +118,12 @@ class Worker(Folding):
         now = time.time()
         if is_inside():  # of a finalizer or a signal: locks may be held, and data half changed
             self._inbox.put_aside(now, event)
+            do_later(self._wake)
             do_later(lambda: self._posted(event, raising=False))
             return
         with Entered():
             self._inbox.put(now, event)
+            self._wake()
         self._posted(event, raising=True)
 
     def _posted(self, event: Event, *, raising: bool) -> None:
@@ -129,9 +131,8 @@ class Worker(Folding):
             success = is_success(event)
             if success is not None:
                 self._peers.learn(success=success)
-        with Entered():
-            self._wake()
-            if self._full:
+        if self._full:
+            with Entered():
                 self._write_through(raising=raising)
 
     def _wake(self) -> None:
@@ -151,7 +152,7 @@ class Worker(Folding):
             return
         try:
             for _ in range(len(self._inbox)):  # not what comes meanwhile: that might never end
-                self._take_next(measures=True)
+                self._take_next(until, measures=True)
                 if self._ahead_bytes < SMALL:
                     while self._ahead:
                         self._fold_next()
@@ -288,7 +289,7 @@ class Worker(Folding):
                 if self.pipeline.regulator.data.ended is not None:  # guidance of this task learns how it ended
                     self._apply(time.time(), events.Ticked(ENDING))
                 self.closed = True
-                self._add_snapshot()
+                self._add_snapshot(self._seq)
                 if self.recorder is not None:
                     # the run under way too: nobody else will tell how far its metrics rose
                     self.recorder.add_runs([self.pipeline.runs.row()])
@@ -315,13 +316,13 @@ class Worker(Folding):
         if self._waiting or self._taught:
             self._wake()
 
-    def spent(self, until: float) -> events.Spent:
-        """Return what the agent has used, as far as it can be known by a time (monotonic)."""
+    def spent(self, until: float | None = None) -> events.Spent:
+        """Return what the agent has used, as far as it can be known by a time (see :meth:`settled`)."""
         with self.settled(until) as pipeline:
             return pipeline.state.spent
 
-    def pressure(self, until: float) -> float:
-        """Return the agent's own pressure, as far as it can be known by a time (monotonic)."""
+    def pressure(self, until: float | None = None) -> float:
+        """Return the agent's own pressure, as far as it can be known by a time (see :meth:`settled`)."""
         with self.settled(until) as pipeline:
             return pipeline.appraiser.mood.pressure
 
@@ -361,7 +362,6 @@ class Worker(Folding):
                 return
             if recorder.behind:
                 self._rejoin(recorder)
-                # what rejoining has added; no later write will take it
                 # what rejoining has added; no later write will take it
                 if self.closed:
                     recorder.save(wait_s=wait_s)
@@ -437,7 +437,6 @@ class Worker(Folding):
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""
-        # first: what is posted from here on has to call again
         # first: what is posted from here on has to call again
         self._called = False
         if self.closed:

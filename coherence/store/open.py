@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TypeAlias
 
-from coherence.core.files import make_folder
+from coherence.core.files import make_folder, open_new
 from coherence.store import schema
 from coherence.store.connections import (
     Synchronous,
@@ -183,7 +183,7 @@ def _make(path: Path) -> None:
         with suppress(OSError):
             os.unlink(f"{path}{side}")
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        open_new(path).close()
     except FileExistsError:  # where folders cannot be locked, another process may be faster
         pass
     except OSError as error:

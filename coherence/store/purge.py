@@ -75,17 +75,15 @@ def purge(transaction: Transaction, agent: str, session: str | None) -> PurgeRep
     of_these = "session_id IN (SELECT value FROM json_each(:ids))"
     ((until,),) = execute("SELECT coalesce(max(id), 0) FROM events")
     ((events,),) = execute(f"SELECT count(*) FROM events WHERE {of_these} AND kind <> 'purged'", found)  # noqa: S608
-    # The triggers that refuse every change let these pass while this row is there.
-    execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
-    for table in ("readings", "decisions", "snapshots"):
-        execute(f"DELETE FROM {table} WHERE {of_these}", found)  # noqa: S608 - only constants
-    execute(f"UPDATE firings SET text = '' WHERE {of_these}", found)  # noqa: S608
-    wiped = {**found, "data": PURGED}
-    execute(f"UPDATE events SET kind = 'purged', data = :data WHERE {of_these} AND kind <> 'purged'", wiped)  # noqa: S608
-    wiped["data"] = PURGED_SESSION
-    execute("UPDATE sessions SET config = :data WHERE id IN (SELECT value FROM json_each(:ids))", wiped)
-    execute(f"UPDATE guard_accounts SET data = NULL, pending = 0 WHERE {of_these}", found)  # noqa: S608
-    execute("DELETE FROM maintenance")
+    with transaction.maintaining():
+        for table in ("readings", "decisions", "snapshots"):
+            execute(f"DELETE FROM {table} WHERE {of_these}", found)  # noqa: S608 - only constants
+        execute(f"UPDATE firings SET text = '' WHERE {of_these}", found)  # noqa: S608
+        wiped = {**found, "data": PURGED}
+        execute(f"UPDATE events SET kind = 'purged', data = :data WHERE {of_these} AND kind <> 'purged'", wiped)  # noqa: S608
+        wiped["data"] = PURGED_SESSION
+        execute("UPDATE sessions SET config = :data WHERE id IN (SELECT value FROM json_each(:ids))", wiped)
+        execute(f"UPDATE guard_accounts SET data = NULL, pending = 0 WHERE {of_these}", found)  # noqa: S608
     execute("DELETE FROM vectors")
     execute("DELETE FROM baselines WHERE agent = :agent", found)
     execute("DELETE FROM calibrations WHERE agent = :agent", found)

@@ -85,12 +85,10 @@ class Transaction:
                 (session, agent, parent, source, started, config),
             )
             if after:
-                # The trigger that lets numbers only grow by one passes this while that row is there.
-                self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
-                self._connection.execute(
-                    "UPDATE heads SET last_seq = ? WHERE session_id = ?", (after, cursor.lastrowid)
-                )
-                self._connection.execute("DELETE FROM maintenance")
+                with self.maintaining():
+                    self._connection.execute(
+                        "UPDATE heads SET last_seq = ? WHERE session_id = ?", (after, cursor.lastrowid)
+                    )
         assert cursor.lastrowid is not None
         return SessionRow(cursor.lastrowid, session, agent, parent, source, started, config)
 
@@ -194,34 +192,37 @@ class Transaction:
                 gone += 1
             if gone:
                 last_id, _, last_hash = rows[gone - 1]
-                # The triggers that refuse every deletion let these pass while this row is there.
-                execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
-                # Before the events, which their foreign keys point to.
-                for table in ("readings", "decisions"):
+                with self.maintaining():
+                    # Before the events, which their foreign keys point to.
+                    for table in ("readings", "decisions"):
+                        execute(
+                            f"DELETE FROM {table} WHERE (session_id, seq) IN "  # noqa: S608 - two constants
+                            "(SELECT session_id, seq FROM events WHERE id <= ?)",
+                            (last_id,),
+                        )
+                    sessions = execute("SELECT DISTINCT session_id FROM events WHERE id <= ?", (last_id,)).fetchall()
+                    execute("DELETE FROM events WHERE id <= ?", (last_id,))
+                    for (session_id,) in sessions:
+                        execute(FORGET_SNAPSHOTS, {"session": session_id})
+                    # verify() begins its walk here: the first event kept follows the hash of the last one removed.
                     execute(
-                        f"DELETE FROM {table} WHERE (session_id, seq) IN "  # noqa: S608 - two constants
-                        "(SELECT session_id, seq FROM events WHERE id <= ?)",
-                        (last_id,),
+                        "UPDATE chain SET count = count - ?, first_id = ?, first_prev = ?",
+                        (gone, last_id + 1, last_hash),
                     )
-                sessions = execute("SELECT DISTINCT session_id FROM events WHERE id <= ?", (last_id,)).fetchall()
-                execute("DELETE FROM events WHERE id <= ?", (last_id,))
-                for (session_id,) in sessions:
-                    execute(FORGET_SNAPSHOTS, {"session": session_id})
-                # verify() begins its walk here: the first event kept follows the hash of the last one removed.
-                execute(
-                    "UPDATE chain SET count = count - ?, first_id = ?, first_prev = ?", (gone, last_id + 1, last_hash)
-                )
-                execute("DELETE FROM maintenance")
         return gone
 
     def forget_old(self, oldest_ts: float) -> None:
         """Remove old traces of events in other tables; for :meth:`Store.prune` only."""
-        with self._guarded():
-            # The triggers that refuse every change let these pass while this row is there.
-            self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+        with self._guarded(), self.maintaining():
             for statement in FORGET_OLD:
                 self._connection.execute(statement, {"ts": oldest_ts})
-            self._connection.execute("DELETE FROM maintenance")
+
+    @contextmanager
+    def maintaining(self) -> Iterator[None]:
+        """Let changes pass for a while that the triggers of the tables refuse; after an error nothing is kept."""
+        self._connection.execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+        yield
+        self._connection.execute("DELETE FROM maintenance")
 
     def commit(self) -> None:
         """Keep all of it; for :meth:`Store.transaction` only."""
