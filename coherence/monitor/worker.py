@@ -94,7 +94,7 @@ class Worker(Folding):
         super().__init__(opened, config, peers, lesson_recall)
         self.closed = False
         self._reopen = opened.reopen
-        self._full = full
+        self._full = full and opened.recorder is not None
         self._second_stage = second_stage
         self._lock = RLock()
         self._forker: int | None = None

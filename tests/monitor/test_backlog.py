@@ -177,6 +177,19 @@ def test_post_with_full_durability_is_in_the_store_before_it_is_folded(tmp_path:
     assert [type(event) for event in events_of(path)][:1] == [ToolResult]
 
 
+def test_post_with_full_durability_and_no_store_is_recorded_whatever_waits() -> None:
+    m = Monitor(durability="full", embedder=False, strict=True, config={"tick": "manual", "wait_s": 0.05})
+    until = threading.Event()
+    thread = hold(m, until)
+    count = KEPT_BYTES // LONG + 5
+    for number in range(count):
+        m.tool_result(f"{number}:" + "x" * LONG)
+    until.set()
+    thread.join()
+    assert m.counters.calls == count
+    m.close()
+
+
 def test_lighten_what_is_written_and_not_folded_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     m = Monitor(store=path, durability="full", embedder=False, config={"tick": "manual"})
