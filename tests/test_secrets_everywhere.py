@@ -235,6 +235,34 @@ def test_secrets_without_redaction_the_search_finds_them(tmp_path: Path, server:
     assert len(shown_in(log.parent, server.bodies, given)) == len(given)
 
 
+class Failing:
+    """Metric and rule that fail; the text of their error holds a secret, perhaps where it is cut."""
+
+    name, inverted = "failing", True
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def compute(self) -> float:
+        raise ValueError(self.text)
+
+    def __call__(self, state: Any, reading: Any, appraisal: Any) -> None:
+        raise ValueError(f"{'x ' * 240}{self.text}")
+
+
+def test_secrets_in_the_errors_of_plugins_reach_no_file_and_no_reading(tmp_path: Path) -> None:
+    given = made(24, ["plain"])
+    for number, (_, text) in enumerate(given):
+        plugin = Failing(text)
+        with Monitor(store=tmp_path / f"{number}.db", embedder=False, metrics=[plugin], rules=[plugin]) as m:
+            m.message("assistant", "hello")
+            m.decide()
+            assert m.latest is not None
+            assert {failure.source for failure in m.latest.errors} == {"metric failing", "rule failing"}
+            (tmp_path / f"{number}.txt").write_text(str(m.latest.errors), "utf-8")
+    assert len(shown_in(tmp_path, [], given)) <= 1, shown_in(tmp_path, [], given)
+
+
 def test_secrets_that_two_events_share_reach_no_file(tmp_path: Path) -> None:
     chance = random.Random(3)
     every = [(secret, "") for secret in secrets(3)]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coherence.core.readings import Failure, one_line
+from coherence.core.readings import Failure
 
 MAX_REST = 64
 """Most ticks a plug-in that keeps overrunning is left out for."""
@@ -150,9 +150,10 @@ class PluginCall:
 
 def failed(error: BaseException) -> PluginOutcome:
     """Return the outcome of an exception, whatever its text does."""
+    from coherence.core.redact import short_message  # whose modules ask strangers by calls
+
     try:
-        # cut before it is cleaned: it may be megabytes
-        message = one_line(str.__str__(str(error))[:500]) or "no message"
+        message = short_message(str.__str__(str(error))) or "no message"
     except BaseException:
         message = "its message cannot be shown"
     return PluginOutcome(error=error, message=message)

@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from coherence.core.plain import is_a, type_name
-from coherence.core.readings import one_line
 from coherence.core.strangers import error_text
 from coherence.core.validation import check_items, check_number, plain_text
 
@@ -34,8 +33,6 @@ LOW_LOGPROB = -2.3
 """Tokens below this log-probability (10 %) count as low-confidence."""
 
 MAX_SPANS = 8
-MAX_FAULT = 500
-"""Characters of an exception's message that are recorded."""
 
 BLOCK = "block"
 """Subject of a judgement that ends a block."""
@@ -442,10 +439,10 @@ def summarise_logprobs(given: Sequence[float]) -> Logprobs | None:
 
 def make_fault(where: str, error: BaseException | str) -> Fault:
     """Return the event of something that failed."""
-    from coherence.core.redact import redacted_start  # which imports this module
+    from coherence.core.redact import short_message  # which imports this module
 
     if is_a(error, BaseException):
         text = error_text(error)
-        message = "its message cannot be shown" if text is None else one_line(redacted_start(text, MAX_FAULT))
+        message = "its message cannot be shown" if text is None else short_message(text)
         return Fault(where, type_name(error), message)
     return Fault(where, "fault", plain_text(error) or "")

@@ -27,6 +27,7 @@ from coherence.core.events import (
     Usage,
 )
 from coherence.core.plain_view import Found, found_decoded, found_without_escapes
+from coherence.core.readings import one_line
 from coherence.core.secret_contexts import MARKER, find_contexts, kind_of
 from coherence.core.secret_shapes import end_of_rest, find_shapes, head_of, open_at_end
 from coherence.core.validation import MAX_NAME, MAX_TEXT, clean, to_json
@@ -37,6 +38,9 @@ TOO_DEEP = "[redacted:too-deep]"
 
 MARGIN = 4_000
 """Characters beyond a cut that are searched for secrets too; a private key of 4,096 bits has 3,300."""
+
+MAX_MESSAGE = 500
+"""Characters of the text of an error that are kept."""
 
 _Seen: TypeAlias = dict[tuple[int, str | None], tuple[Any, Any]]
 
@@ -71,6 +75,17 @@ def redacted_start(text: str, most: int) -> str:
     if len(text) > most + MARGIN:  # its end, which has moved up, may be a part of a secret
         found = found[: max(len(found) - MARGIN // 2, 0)]
     return found[:most]
+
+
+def short_message(text: str) -> str:
+    r"""Return the text of an error on one line, at most 500 characters of it, without secrets.
+
+    Examples
+    --------
+    >>> short_message("no access\nwith password=hunter2!x")
+    'no access with password=[redacted:password]'
+    """
+    return one_line(redacted_start(text, MAX_MESSAGE))
 
 
 def redacted_end(text: str, most: int) -> str:

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from coherence.core.events import (
-    MAX_FAULT,
     TEXT_FIELDS,
     Event,
     Fault,
@@ -24,7 +23,7 @@ from coherence.core.events import (
     encode_event,
     make_fault,
 )
-from coherence.core.redact import NAMES_OF, prepare, redacted_end, redacted_start
+from coherence.core.redact import MAX_MESSAGE, NAMES_OF, prepare, redacted_end, redacted_start
 from coherence.core.validation import shown
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -90,7 +89,7 @@ def test_prepare_names_and_ids_hold_no_secrets_either() -> None:
 @pytest.mark.parametrize("before", range(440, 505, 4))
 def test_make_fault_a_secret_at_the_cut_of_a_long_message_is_hidden_whole(before: int) -> None:
     fault = make_fault("there", ValueError("x" * before + " " + SECRET + " " + "y" * 20_000))
-    assert SECRET[:8] not in fault.message and len(fault.message) == MAX_FAULT
+    assert SECRET[:8] not in fault.message and len(fault.message) == MAX_MESSAGE
 
 
 @pytest.mark.parametrize("before", range(0, 90, 3))
