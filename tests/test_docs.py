@@ -15,6 +15,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from click.testing import CliRunner
 
+from coherence import Monitor
 from coherence.cli.main import main
 from coherence.core.registry import Group, shipped
 
@@ -65,6 +66,9 @@ def test_docs_the_commands_of_a_document_run(
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
+    if "coherence purge" in "".join(blocks):  # of what is there already
+        for agent, session in (("patient-17", "visit-1"), ("support", "visit-4")):
+            Monitor(agent=agent, session=session, store="runs.db").close()
     for line in "".join(blocks).splitlines():
         command = line.split("  #")[0].strip()
         if not command.startswith("coherence "):

@@ -151,7 +151,8 @@ class Folding(ABC):
     @property
     def _holds_much(self) -> bool:
         """``True`` if so much waits to be written that it is written before more is taken."""
-        return self.recorder is not None and self.recorder.pending_bytes > KEPT_BYTES
+        recorder = self.recorder
+        return recorder is not None and (recorder.pending > BEHIND_EVENTS or recorder.pending_bytes > KEPT_BYTES)
 
     def _is_behind(self) -> bool:
         inbox = self._inbox

@@ -192,8 +192,9 @@ def guarded(
         ) as guard,
     ):
         yield guard, host
-        if guard.errors:
-            raise RuntimeError(f"the guard had troubles: {guard.errors}")
+        troubles = guard.errors.keys() - {"clock: the clock went back"}  # some lives set it back
+        if troubles:
+            raise RuntimeError(f"the guard had troubles: {troubles}")
 
 
 def each(
