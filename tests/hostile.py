@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -172,6 +172,6 @@ class Endless(Sequence[float]):
             yield -0.5
 
 
-def cases(acts: Mapping[str, Callable[[], Any]]) -> list[Any]:
-    """Return parameters of a test, one for each act; what spins keeps a core busy, and is for the slow proofs."""
-    return [pytest.param(act, id=name, marks=pytest.mark.slow if name == "spins" else ()) for name, act in acts.items()]
+def cases(acts: Mapping[str, Callable[[], Any]], slow: Collection[str] = ("spins",)) -> list[Any]:
+    """Return parameters of a test, one for each act; what takes long, or keeps a core busy, is for the slow proofs."""
+    return [pytest.param(act, id=name, marks=pytest.mark.slow if name in slow else ()) for name, act in acts.items()]

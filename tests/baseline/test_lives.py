@@ -191,7 +191,7 @@ def check_burst(seed: int, actions: int, errors: int, embedder: Embedder | None 
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, marks=pytest.mark.torture if block > 2 else pytest.mark.slow) for block in range(10)]
+    "block", [pytest.param(block, marks=pytest.mark.torture if block else pytest.mark.slow) for block in range(10)]
 )
 def test_three_hundred_healthy_lives_never_leave_observe(block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):

@@ -200,7 +200,7 @@ def test_compat_saved_keys_that_nobody_knows_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "turns",
-    [pytest.param(3_000, marks=pytest.mark.slow), pytest.param(17_000, marks=pytest.mark.torture)],
+    [pytest.param(3_000, marks=pytest.mark.torture), pytest.param(17_000, marks=pytest.mark.torture)],
     ids=["18,000 events", "102,000 events"],
 )
 def test_compat_saved_the_size_is_bounded(turns: int) -> None:

@@ -93,7 +93,7 @@ def test_guard_lives_an_outage_that_goes_on_does_not_end_most_harmless_trials(
     assert sum(day.how == "rolled back" for day in found) < most
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_guard_lives_an_agent_that_begins_with_its_guard_keeps_harmless_patches_and_loses_dead_ones(
     lives: ModuleType,
 ) -> None:
@@ -111,7 +111,7 @@ def test_guard_lives_an_agent_that_begins_with_its_guard_keeps_harmless_patches_
     [
         pytest.param(0.6, "hash", marks=pytest.mark.torture),
         pytest.param(0.9, "hash", marks=pytest.mark.torture),
-        pytest.param(0.95, "hash", marks=pytest.mark.slow),
+        pytest.param(0.95, "hash", marks=pytest.mark.torture),
         pytest.param(0.9, "slices", marks=pytest.mark.torture),
     ],
 )

@@ -21,6 +21,7 @@ SOON_S = 12.0
 
 ACTS = {**HANGS, **RAISES}
 acts = pytest.mark.parametrize("act", cases(ACTS))
+quick_acts = pytest.mark.parametrize("act", cases(ACTS, slow=("spins", "hangs")))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_guard_run_returns_its_result_whatever_a_callback_does(name: str, act: C
         assert guard.status("a").calls == 2
 
 
-@acts
+@quick_acts
 def test_guard_arun_returns_its_result_whatever_a_callback_does(act: Callable[[], Any], path: Path) -> None:
     async def work() -> str:
         return "done"
@@ -86,7 +87,7 @@ def test_guard_run_asks_a_callback_that_hangs_once_in_a_thousand_calls(path: Pat
         assert guard.status("a").calls == 1_000
 
 
-@acts
+@quick_acts
 @pytest.mark.parametrize("make", [speaking, touchy])
 def test_guard_run_returns_an_object_that_cannot_be_read(
     make: Callable[..., object], act: Callable[[], Any], path: Path
@@ -126,7 +127,7 @@ class Hostile(Exception):
         return object.__getattribute__(self, "act")()
 
 
-@acts
+@quick_acts
 def test_guard_run_raises_the_exception_that_was_raised_whatever_its_text_does(
     act: Callable[[], Any], path: Path
 ) -> None:
@@ -151,7 +152,7 @@ def test_guard_run_raises_the_exception_that_was_raised_whatever_its_text_does(
         assert [trace.error for trace in guard.traces("a")] == ["Failing"] * 2 + ["Hostile"] * 2 + ["ValueError"] * 2
 
 
-@acts
+@quick_acts
 def test_guard_run_of_a_task_that_cannot_be_read_is_recorded(act: Callable[[], Any], path: Path) -> None:
     task: Any = touchy(act)
     with guarded(path) as guard:
@@ -161,7 +162,7 @@ def test_guard_run_of_a_task_that_cannot_be_read_is_recorded(act: Callable[[], A
         assert count(guard, "task") == 1
 
 
-@acts
+@quick_acts
 def test_guard_wrap_call_id_that_fails_is_counted(act: Callable[[], Any], path: Path) -> None:
     with guarded(path) as guard:
         wrapped = guard.wrap(agent="a", call_id=lambda given: act())(lambda given: given)
@@ -182,7 +183,7 @@ CLOCKS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("act", CLOCKS.values(), ids=CLOCKS)
+@pytest.mark.parametrize("act", cases(CLOCKS, slow=("spins", "hangs", "a float that lies")))
 def test_guard_clock_that_fails_goes_on_from_its_newest_reading(act: Callable[[], Any], path: Path) -> None:
     readings = iter([1_000.0, 1_001.0])
     with guarded(path, clock=lambda: next(readings, None) or act()) as guard:

@@ -44,10 +44,15 @@ def test_trial_keeps_a_harmless_patch(bench: ModuleType) -> None:
         assert all(end.verdict.kind == "promote" for end in ended if end.verdict.metric is None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("all_metrics", [False, True])
 @pytest.mark.parametrize("calls", [500, 200, 50, 10, 0])
-@pytest.mark.parametrize("success", [0.6, 0.7, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize(
+    "success",
+    [
+        pytest.param(each, marks=pytest.mark.slow if each == 0.9 else pytest.mark.torture)
+        for each in (0.6, 0.7, 0.8, 0.9, 0.95)
+    ],
+)
 def test_trial_rolls_back_at_most_one_harmless_patch_in_twenty(
     bench: ModuleType, success: float, calls: int, all_metrics: bool
 ) -> None:
@@ -61,8 +66,13 @@ def test_trial_finds_fifteen_points_less_in_time(bench: ModuleType) -> None:
     assert late(ended, 0.5) <= 60
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fallen", [None, 0.2, 0.4, 0.9])
+@pytest.mark.parametrize(
+    "fallen",
+    [
+        pytest.param(0.4, marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.torture) for each in (None, 0.2, 0.9)),
+    ],
+)
 def test_trial_blames_no_patch_for_a_bad_hour_of_all_calls(bench: ModuleType, fallen: float | None) -> None:
     assert rolled_back(list(bench.canaries(15, lambda world: world, 0.9, hour=fallen))) <= 0.05
 
@@ -106,7 +116,9 @@ class Unpatched:
     [
         (10, 6, 0.9, False),
         *(
-            pytest.param(150, 42, success, all_metrics, marks=pytest.mark.slow)
+            pytest.param(
+                150, 42, success, all_metrics, marks=pytest.mark.slow if success == 0.9 else pytest.mark.torture
+            )
             for success in (0.6, 0.8, 0.9, 0.98, 1.0)
             for all_metrics in (False, True)
         ),

@@ -93,6 +93,7 @@ def ever_rolled_back(known: Baseline, rate: float) -> float:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the_baseline(rate: float) -> None:
     # Nothing is simulated: all baselines of 15 calls, then all walks of 60 patched calls at the same rate.

@@ -137,7 +137,7 @@ if sys.argv[3] == "drop":
 """
 
 
-@pytest.mark.parametrize(("count", "end"), [(1, "drop"), (230, "keep")])
+@pytest.mark.parametrize(("count", "end"), [(230, "drop"), pytest.param(1, "keep", marks=pytest.mark.slow)])
 def test_background_at_the_end_of_the_process_everything_is_written(tmp_path: Path, count: int, end: str) -> None:
     command = [sys.executable, "-c", AT_EXIT, str(tmp_path / "s.db"), str(count), end]
     assert subprocess.run(command, capture_output=True, timeout=120, check=True).stderr == b""

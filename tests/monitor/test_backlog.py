@@ -63,6 +63,7 @@ def test_post_leaves_the_backlog_to_the_background(tmp_path: Path) -> None:
     m.close()
 
 
+@pytest.mark.slow
 def test_advance_behind_measures_once_and_says_which_steps_it_left_out(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     m = Monitor(store=path, embedder=SlowEmbedder(32), config={"tick": "step"})
@@ -85,7 +86,7 @@ def test_advance_behind_measures_once_and_says_which_steps_it_left_out(tmp_path:
     assert report.ticks == report.equal == ticks
 
 
-@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("stored", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_post_of_more_than_memory_may_hold_is_bounded(tmp_path: Path, stored: bool) -> None:
     path = tmp_path / "s.db"
     m = Monitor(store=path if stored else None, embedder=False)

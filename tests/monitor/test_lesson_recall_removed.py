@@ -26,6 +26,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("way", ["remove", "prune"])
 def test_lesson_recall_removed_events_that_are_folded_again_after_a_kill_do_not_bring_it_back(

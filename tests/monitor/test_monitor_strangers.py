@@ -107,7 +107,7 @@ def test_monitor_strangers_a_value_that_raises_or_exits_while_it_is_read_is_one_
             check_survives(m, entry, failing(act))
 
 
-@entries
+@pytest.mark.parametrize("entry", cases(ENTRIES, slow=[name for at, name in enumerate(ENTRIES) if at % 4]))
 def test_monitor_strangers_a_value_that_hangs_while_it_is_read_is_one_fault(entry: Entry) -> None:
     m = monitor()
     check_survives(m, entry, speaking(hang))

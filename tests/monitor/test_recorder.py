@@ -88,16 +88,18 @@ def kill_again_and_again(path: Path, kills: int, durability: str, flush_every: i
 
 
 @posix
-@pytest.mark.parametrize("part", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.torture)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(20, marks=pytest.mark.slow), pytest.param(180, marks=pytest.mark.torture)]
+)
 def test_recorder_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full_durability(
-    tmp_path: Path, part: int
+    tmp_path: Path, kills: int
 ) -> None:
-    kill_again_and_again(tmp_path / "s.db", 100, "full", 0)
+    kill_again_and_again(tmp_path / "s.db", kills, "full", 0)
 
 
 @posix
 def test_recorder_a_kill_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "s.db", 2, "batched", 7)
+    kill_again_and_again(tmp_path / "s.db", 1, "batched", 7)
 
 
 def test_recorder_with_full_durability_each_method_returns_after_its_event_is_in_the_file(tmp_path: Path) -> None:

@@ -156,7 +156,10 @@ class Number(enum.IntEnum):
     FIVE = 5
 
 
-@pytest.mark.parametrize("call", [row[1] for row in ODD], ids=[row[0] for row in ODD])
+@pytest.mark.parametrize(
+    "call",
+    [pytest.param(call, id=name, marks=pytest.mark.slow if at % 4 else ()) for at, (name, call) in enumerate(ODD)],
+)
 def test_recording_methods_odd_but_honest_values_are_recorded_and_reach_the_file(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with monitor(agent=LONE, goal="fix the login", store=path, durability="full") as m:

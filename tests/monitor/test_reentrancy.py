@@ -228,6 +228,7 @@ def test_close_inside_a_call_ends_the_monitor_when_it_is_left(tmp_path: Path) ->
         assert store.verify() == []
 
 
+@pytest.mark.slow
 def test_post_from_many_threads_that_interrupt_themselves_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     m = monitor(path)

@@ -69,7 +69,9 @@ def check(path: Path, agent: str = "main") -> Report:
         return Replay(store, session(store, agent)).report()
 
 
-@pytest.mark.parametrize(("tick", "steps"), [("step", 60), ("event", 40), ("manual", 120)])
+@pytest.mark.parametrize(
+    ("tick", "steps"), [("step", 60), ("event", 40), pytest.param("manual", 120, marks=pytest.mark.slow)]
+)
 def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str, steps: int) -> None:
     path = tmp_path / "runs.db"
     config = {"tick": tick, "context_tokens": 10_000, "prices": {"m": {"input": 1, "output": 2}}}

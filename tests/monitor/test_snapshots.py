@@ -151,7 +151,7 @@ def grown(rounds: int) -> bytes:
             return pack(made.snapshot())
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_pack_a_long_life_has_no_longer_a_snapshot() -> None:
     # by 900 rounds every table is full: of corrections, at most 200 topics; of files, 200; of sentences read, 600; and,
     # by 100 new values a round, both of tokens seen, of 15,000 each, and that of values given, 5,000

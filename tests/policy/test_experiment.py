@@ -220,8 +220,10 @@ def test_judge_false_verdicts_are_rare_however_often_one_looks(null: Callable[[R
     assert false_verdicts(null, 60) <= 3  # 5 % of 60
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("null", NULLS)
+@pytest.mark.parametrize(
+    "null",
+    [pytest.param(null, marks=pytest.mark.torture if null is regressing else pytest.mark.slow) for null in NULLS],
+)
 def test_judge_false_verdicts_of_a_thousand_experiments(null: Callable[[Rng], Floats]) -> None:
     assert false_verdicts(null, 1000) <= 50  # 5 % of 1,000
 
@@ -249,6 +251,7 @@ def pairs_needed(effect: float, deviation: float, runs: int, most: int = 3000) -
     return sorted(needed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("effect", "deviation"), [(0.3, 0.5), (0.2, 0.5), (0.1, 0.5), (0.1, 0.25)])
 def test_judge_a_real_effect_is_found(effect: float, deviation: float) -> None:
     # A sample of fixed size, looked at once, has 80 % power with this many pairs: 22, 49, 196 and 49.

@@ -173,7 +173,7 @@ def test_facts_each_list_of_a_state_is_bounded() -> None:
         assert (len(facts.actions), len(facts.said), len(facts.context)) == (RECENT, RECENT, 20)
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_facts_a_state_does_not_grow_with_the_length_of_a_life() -> None:
     dice = random.Random(3)
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})

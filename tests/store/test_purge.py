@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -40,9 +41,9 @@ def guard_call(store: Store, text: str) -> None:
         guard.run(lambda: 1, agent="patient", task=f"call for {text}")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    path = tmp_path / "store.db"
+@pytest.fixture(scope="module")
+def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lived") / "store.db"
     with Store(path) as store:
         live(store, "patient", SECRET)
         live(store, "patient", SECRET)
@@ -56,6 +57,12 @@ def path(tmp_path: Path) -> Path:
             lessons._searching.follow()
             lessons._searching._save(lessons._searching.index)  # type: ignore[arg-type]
     return path
+
+
+@pytest.fixture
+def path(lived_in: Path, tmp_path: Path) -> Path:
+    shutil.copytree(lived_in.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "store.db"
 
 
 def found(path: Path, text: str) -> list[str]:

@@ -57,7 +57,7 @@ PIECES = (
 ).split("·")
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize(("module", "name"), NAMED, ids=lambda each: getattr(each, "__name__", each))
 def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(module: ModuleType, name: str) -> None:
     pattern, source = getattr(module, name), inspect.getsource(module)
