@@ -20,6 +20,8 @@ _WRITTEN_ESCAPES = lazy_regex(rf"{_SEQUENCE}|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e){
 """The same, and colours as they are written in JSON and in source code."""
 _SEAM = lazy_regex(r"\0(?<=[\w-]\0)\0*+(?=[\w-])", re.ASCII)
 """Sequences between two characters of words, where these are ``\\0``."""
+_TAKES_A_LETTER = lazy_regex(r"(?:\x9b|(?:\x1b|1[bB]|033|\\e)\[)[0-?]{0,64}[A-Za-ln-z](?=[\w-])")
+"""A sequence other than a colour directly before a word: its last letter may be the first one of a secret."""
 
 _WRITTEN = ("u001b[", "u001B[", "x1b[", "x1B[", "033[", "\\e[")
 _PERCENT = lazy_regex(r"%(?:25){0,3}([2-7][0-9A-Fa-f])")
@@ -108,7 +110,8 @@ def found_without_escapes(text: str, find: Finder) -> Iterator[Found]:
         yield from _placed(without(text, escapes), found)
     if _SEAM.search("\0".join(pieces)):  # a colour may be all that stands between a word and a secret
         yield from find(escapes.sub(_blank, text))
-    if "\x1b]" in text:  # the title of a window or an address, which is within a sequence
+    # the title of a window or an address is within a sequence
+    if "\x1b]" in text or _TAKES_A_LETTER.search(text):
         yield from find(text)
 
 

@@ -63,6 +63,7 @@ def test_learn_own_scale_with_too_few_labels_nothing_is_learned() -> None:
     assert own.applied(SCALE) is SCALE
 
 
+@pytest.mark.slow
 def test_learn_own_scale_labels_that_say_nothing_seldom_move_it() -> None:
     # two standard errors: chance alone gets there in 2.3 of 100 draws, and the ridge makes that fewer
     used = sum(learn_own_scale(runs(40, noise, seed), SCALE, VERSIONS).used for seed in range(8))

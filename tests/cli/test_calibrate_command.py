@@ -75,6 +75,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("runs") / "good.jsonl", [run(number) for number in range(RUNS)])
 
 
+@pytest.mark.slow
 def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Path, tmp_path: Path) -> None:
     out = tmp_path / "scale.json"
     result = calibrate(good, "--embedder", "hashing", "--out", out)

@@ -194,6 +194,7 @@ def test_lessons_an_outcome_is_recorded_by_hand(path: Path) -> None:
     assert "there is no lesson 7" in complaint(run("outcome", "7", "--helped"))
 
 
+@pytest.mark.slow
 def test_lessons_another_model_needs_a_rebuild(path: Path) -> None:
     said = complaint(run("search", YAML, "--embedder", "minilm"))
     assert "coherence lessons rebuild" in said and HashingEmbedder().fingerprint in said

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coherence.core.redact import MAX_DEPTH, TOO_DEEP, redact, redact_value
@@ -316,6 +316,7 @@ def test_redact_twice_does_no_more_than_once(text: str) -> None:
     st.sampled_from([" ", "\n", '"', "'", ",", ")"]),
     anything,
 )
+@example("\x9b", BARE[0], "=", " ", "")  # a control sequence that ends with the secret's first letter
 def test_redact_a_secret_never_survives_in_any_text(
     before: str, secret: str, left: str, right: str, after: str
 ) -> None:

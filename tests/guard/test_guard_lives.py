@@ -58,6 +58,7 @@ def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: M
         assert trial.trial.calls == lived.patched
 
 
+@pytest.mark.slow
 def test_guard_lives_what_costs_is_measured_and_a_steep_harm_is_rolled_back(lives: ModuleType) -> None:
     for change in (lives.dear, lives.low, lives.slow):
         found = lives.trials(7, 0.9, change, lives=2, all_metrics=True, sigma=0.3)
@@ -65,10 +66,12 @@ def test_guard_lives_what_costs_is_measured_and_a_steep_harm_is_rolled_back(live
         assert max(lived.patched for lived in found) < 100
 
 
+@pytest.mark.slow
 def test_guard_lives_every_second_call_fails_after_400_good_ones_and_four_calls_tell_it(lives: ModuleType) -> None:
     assert lives.decays(10, 1.0, None, lives=3).delays[-1] <= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canary", ["hash", "slices"])
 def test_guard_lives_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleType, canary: Any) -> None:
     bench = importlib.import_module("guard_days")

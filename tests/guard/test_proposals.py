@@ -45,7 +45,7 @@ def test_proposals_without_strategy_and_bounds_a_person_s_word_is_enough(path: P
 
 
 @pytest.mark.parametrize(("good", "ends"), [(1.0, {"level": 2}), (0.2, {"level": 1})])
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict[str, int], both: bool) -> None:
     memory, served = Both() if both else Memory(), Memory()
     agent = failing(lambda level: 0.95 if level == 1 else good, served, seed=3)

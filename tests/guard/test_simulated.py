@@ -36,6 +36,7 @@ def late(ended: list[Any], part: float) -> int:
     return int(calls[int(part * len(calls))])
 
 
+@pytest.mark.slow
 def test_trial_keeps_a_harmless_patch(bench: ModuleType) -> None:
     for success in (0.6, 0.9):
         ended = list(bench.trials(1, lambda world: world, success, count=60, all_metrics=True))

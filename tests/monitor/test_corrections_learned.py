@@ -143,6 +143,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_they_outlive_a_kill_and_replay(tmp_path: Path) -> None:
     path = tmp_path / "s.db"

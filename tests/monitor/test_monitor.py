@@ -85,6 +85,7 @@ def test_monitor_a_store_is_shared_and_stays_open(tmp_path: Path, durability: Du
     assert own is not None and own.closed
 
 
+@pytest.mark.slow
 def test_feedback_without_a_store_the_last_ten_thousand_events_are_kept() -> None:
     m = monitor(config={"tick": "manual"})
     for number in range(10_100):
@@ -108,6 +109,7 @@ def test_history_deciding_again_changes_nothing() -> None:
     assert first.seq == 4  # goal, call, result, tick
 
 
+@pytest.mark.slow
 def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
     def life(ticks: int) -> tuple[Any, int]:
         m = monitor(goal="fix the login", config={"tick": "manual"})

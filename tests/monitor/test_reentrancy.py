@@ -324,7 +324,7 @@ class Schedule:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
-@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize("durability", ["batched", pytest.param("full", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
 def test_post_under_a_seeded_schedule_of_threads_finalizers_signals_and_clock_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, durability: Durability

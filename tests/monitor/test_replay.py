@@ -169,6 +169,7 @@ class Clock:
         return self.calls % 100 / 100
 
 
+@pytest.mark.slow
 def test_foreign_metrics_are_replayed_with_their_recorded_values(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(
@@ -182,6 +183,7 @@ def test_foreign_metrics_are_replayed_with_their_recorded_values(tmp_path: Path)
     assert 0 < report.kept < report.ticks / 2  # where it failed
 
 
+@pytest.mark.slow
 def test_agents_under_one_budget_replay_with_what_the_others_had_spent(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Fleet(store=path, budget={"calls": 60, "cost_usd": 1.0}, embedder=HashingEmbedder()) as fleet:
@@ -258,6 +260,7 @@ def test_replay_a_session_whose_beginning_was_removed_is_replayed_from_its_snaps
             Replay(store, session(store), MonitorConfig())  # another configuration needs the beginning
 
 
+@pytest.mark.slow
 def test_report_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     config = {"retention": {"max_events": 100}}

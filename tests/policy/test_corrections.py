@@ -224,6 +224,7 @@ def kept_on(requests: list[str], vectors: dict[str, Any]) -> Corrections:
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", ["train", "held_out"])
 def test_relevant_paraphrases_of_a_request_find_its_corrections_and_other_requests_do_not(
     half: str, vectors: dict[str, Any]

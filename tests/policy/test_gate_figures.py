@@ -34,6 +34,7 @@ def test_check_and_warnings_see_what_breaks_a_prohibition_and_nothing_of_what_ke
     assert missed == ["Schreib eine Antwort an Frau Y", "Publica la nueva carta del res"]
 
 
+@pytest.mark.slow
 def test_check_and_warnings_see_as_many_broken_prohibitions_of_another_writer_as_ever(gate: ModuleType) -> None:
     rows = gate.rows("forbidden_2")
     assert sum(gate.is_seen(row, row["broken"]) for row in rows) >= 53  # of 60

@@ -195,6 +195,7 @@ def test_additions_are_drift_and_named(row: dict[str, str]) -> None:
     assert all(any(word[:5] in named for word in (wanted, wanted.lower())) for wanted in row["added"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "words"])
 def test_scope_drift_right_answers_are_not_flagged(embedded: bool) -> None:
     right = [row for row in ROWS if row["kind"] == "right"]

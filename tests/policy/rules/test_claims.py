@@ -90,6 +90,7 @@ def written(pair: dict[str, Any], which: str) -> list[Finding]:
     return [each for rule in ("contradicted_claim", "ungrounded_writing") if (each := found(pair, which, rule))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [pair for pair in KINDS if "wrong" in pair], ids=lambda pair: pair["wrong"]["tool"])
 def test_ungrounded_writing_and_contradicted_claim_tell_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
     assert written(pair, "wrong") != []

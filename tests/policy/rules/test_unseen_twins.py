@@ -9,9 +9,8 @@ FLOORS = {"answers": (0.77, 0.04), "answers_2": (0.48, 0.17), "claims": (0.65, 0
 """Share of the wrong statements that are flagged at least, and of the right ones at most."""
 
 
-@pytest.mark.parametrize(
-    "name", ["claims_2", *(pytest.param(each, marks=pytest.mark.slow) for each in FLOORS if each != "claims_2")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOORS)
 def test_claims_of_writers_who_never_saw_the_rules_are_told_as_well_as_ever(name: str) -> None:
     judged = [each for line, twin in enumerate(read_twins(name)) for each in judge_twin(line, twin)]
     flagged = {wrong: [each.strength > 0 for each in judged if each.wrong is wrong] for wrong in (True, False)}
