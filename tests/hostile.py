@@ -172,6 +172,6 @@ class Endless(Sequence[float]):
             yield -0.5
 
 
-def cases(acts: Mapping[str, Callable[[], Any]], slow: Collection[str] = ("spins",)) -> list[Any]:
+def cases(acts: Mapping[str, Callable[..., Any]], slow: Collection[str] = ("spins",)) -> list[Any]:
     """Return parameters of a test, one for each act; what takes long, or keeps a core busy, is for the slow proofs."""
     return [pytest.param(act, id=name, marks=pytest.mark.slow if name in slow else ()) for name, act in acts.items()]

@@ -62,9 +62,11 @@ class BloomFilter(msgspec.Struct):
     def __contains__(self, digest: int) -> bool:
         """Tell whether a digest was added, or looks as if."""
         table = self.table
+        if not table:
+            return False
         shift = 64 - (8 * len(table) - 1).bit_length()
         places = ((digest * factor & 0xFFFF_FFFF_FFFF_FFFF) >> shift for factor in HASHES)
-        return bool(table) and all(table[place >> 3] >> (place & 7) & 1 for place in places)
+        return all(table[place >> 3] >> (place & 7) & 1 for place in places)
 
 
 BITS = 1 << 17

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -158,6 +159,11 @@ _EXAMPLE = lazy_regex(
     r"|(?<=\.))[^.!?\n]{0,30}\Z",
     re.I,
 )
+_EXAMPLES = lazy_regex(
+    r"\b(?:such as|for |e\.?g|exampl|format|look|like|start|z\.? ?b|beispiel|wie|par ex|comme|por ej|como|ejemplo)",
+    re.I,
+)
+"""Beginnings of what :data:`_EXAMPLE` finds."""
 _FORMAT = lazy_regex(
     r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"
     r"|[YMDHhmsdy]{2,4}[-/.:][YMDHhmsdy]{2,4})\b"
@@ -375,9 +381,14 @@ def _is_exact(text: str, claim: Claim) -> bool:
 
 def _is_sample(text: str, claim: Claim) -> bool:
     """Tell whether a value shows only how one is written: a format stands near, and it is called an example."""
-    if _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is None:
+    if not _has_examples(text) or _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is None:
         return False
     return _FORMAT.search(text, max(0, claim.start - 160), claim.start) is not None
+
+
+@lru_cache(maxsize=4)  # asked for each of a text's values
+def _has_examples(text: str) -> bool:
+    return _EXAMPLES.search(text) is not None
 
 
 def _is_wording(text: str, claim: Claim) -> bool:

@@ -57,9 +57,12 @@ def prohibitions(
     if not may_forbid(analysis.raw):
         return
     apart = tuple(name.casefold() for name in says.ONLY_IN.findall(analysis.raw[:MAX_CHARS])[:4])
-    before = ""
+    before, read = "", set[tuple[str, str]]()
     for statement in analysis.part(MAX_CHARS, "\n").statements:
         context, before = before, statement[:MAX_SAID]
+        if (before, context) in read:  # said again, it forbids no more
+            continue
+        read.add((before, context))
         said = says.POLITE.sub("", statement[:MAX_SAID].replace("’", "'"))
         if (
             # "Could you please not touch the tests?" is a request: POLITE has taken something out of it.

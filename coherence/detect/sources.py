@@ -313,7 +313,9 @@ def lookup(given: Given, forms: Sequence[str]) -> int | None:
     """Return the newest event that gave one of some forms, ``None`` if none did; 0 if nobody knows any more which."""
     keys = [form_key(form) for form in forms]
     newest = max((seq for key in keys if (seq := given.values.get(key)) is not None), default=None)
-    return 0 if newest is None and any(digest(key) in given.faded for key in keys) else newest
+    if newest is None and given.faded.count and any(digest(key) in given.faded for key in keys):
+        return 0
+    return newest
 
 
 MAX_OUTPUT_CHARS = 4_000
