@@ -41,6 +41,9 @@ KEPT_BYTES = 8_000_000
 BEHIND_EVENTS, BEHIND_BYTES, BEHIND_S = 1_000, 2_000_000, 5.0
 """Events, bytes and seconds of waiting above which what waits is written first and measured once, at its end."""
 
+LIMIT_EVENTS = 5_000
+"""Events that wait to be written before somebody who asks for a decision writes them: half of what may wait at all."""
+
 ENDS_RUN = (events.Outcome, events.Goal)
 """Events after which what came before counts for another run."""
 
@@ -131,7 +134,7 @@ class Folding(ABC):
                 return False
             if not hurries and self._others:
                 return False
-            if self._holds_much and not self._store_down:
+            if self._holds_much(most=LIMIT_EVENTS if hurries else BEHIND_EVENTS) and not self._store_down:
                 self._save(raising=False, wait_s=-1.0 if limit is None else max(limit - now, 0.0))
             if self._ahead:
                 self._fold_next()
@@ -148,11 +151,10 @@ class Folding(ABC):
                     self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
         return True
 
-    @property
-    def _holds_much(self) -> bool:
-        """``True`` if so much waits to be written that it is written before more is taken."""
+    def _holds_much(self, most: int) -> bool:
+        """Return whether so much waits to be written, or so many events, that it is written before more is taken."""
         recorder = self.recorder
-        return recorder is not None and (recorder.pending > BEHIND_EVENTS or recorder.pending_bytes > KEPT_BYTES)
+        return recorder is not None and (recorder.pending > most or recorder.pending_bytes > KEPT_BYTES)
 
     def _is_behind(self) -> bool:
         inbox = self._inbox

@@ -32,8 +32,8 @@ WIDE = 3
 LONG = 2_000
 """Bytes of a text that is worth dropping."""
 
-READ_AT_ONCE = 1_000_000
-"""Bytes that are read back from the file at once."""
+AT_ONCE = 500_000
+"""Bytes that are written to the file at once: whoever writes waits for the interpreter afterwards."""
 
 DROPPED = "[a text of {size:,} bytes was dropped: events came faster than they could be read]"
 
@@ -71,13 +71,16 @@ class Inbox:
         self._folder = folder
         self._most = most
         self._queue: deque[Posted] = deque()
+        self._tail: deque[Posted] = deque()
+        """Those that came after what is in the file, until they go there together."""
         self._long: deque[Posted] = deque()
-        """Those of ``_queue`` with a long text, for as long as nothing else takes their place."""
+        """Those of ``_queue`` and ``_tail`` with a long text, for as long as nothing else takes their place."""
         self._aside: deque[Posted] = deque()
-        self._bytes = 0
+        self._bytes = self._tail_bytes = 0
         self._file: IO[bytes] | None = None
-        self._lengths: deque[int] = deque()
-        """Of what is in the file and not read yet, in order."""
+        self._parts: deque[tuple[int, int]] = deque()
+        """Bytes and events of each part of the file that is not read yet, in order."""
+        self._in_file = 0
         self._read = self._written = 0
         self._texts = self._events = 0
         # Re-entrant, for a signal handler may interrupt whoever holds it; such a one only takes put_aside().
@@ -86,13 +89,18 @@ class Inbox:
     def put(self, ts: float, event: Event) -> None:
         """Take an event; never waits for a disk or a fold."""
         posted = Posted(ts, event, size_of(event))
+        part = min(AT_ONCE, self._most // 4)
         with self._lock:
-            if self._lengths or self._bytes + posted.size > self._most:
-                if self._folder is not None and self._spill(posted):
-                    return
-                if not self._make_room(posted):
-                    return
-            self._append(posted)
+            if not (self._parts or self._tail or (self._folder and self._bytes + posted.size > self._most - part)):
+                if self._make_room(posted.size):
+                    self._append(posted, self._queue)
+                return
+            self._append(posted, self._tail)
+            self._tail_bytes += posted.size
+            if self._tail_bytes > part:
+                self._spill()
+            if self._bytes > self._most and not self._make_room():  # a full disk
+                self._bytes -= self._tail.pop().size
 
     def put_aside(self, ts: float, event: Event) -> None:
         """Take an event from a call that interrupts another one of its thread, and touch nothing else."""
@@ -101,7 +109,7 @@ class Inbox:
     def pop(self) -> tuple[float, Event] | None:
         """Return the oldest event and when it came, ``None`` if none waits."""
         with self._lock:
-            if not self._queue and self._lengths:
+            if not self._queue and (self._parts or self._tail):
                 self._fetch()
             while self._long and self._queue and self._long[0].ts < self._queue[0].ts:
                 self._long.popleft()
@@ -131,7 +139,8 @@ class Inbox:
     def close(self) -> None:
         """Let go of the file, and of what is in it."""
         self._read = self._written = 0
-        self._lengths.clear()
+        self._parts.clear()
+        self._in_file = 0
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -142,7 +151,7 @@ class Inbox:
         self.__init__(self._folder, self._most)  # type: ignore[misc]
 
     def __len__(self) -> int:
-        return len(self._queue) + len(self._lengths) + len(self._aside)
+        return len(self._queue) + self._in_file + len(self._tail) + len(self._aside)
 
     @property
     def bytes(self) -> int:
@@ -156,56 +165,65 @@ class Inbox:
         except IndexError:
             return 0.0
 
-    def _append(self, posted: Posted) -> None:
-        self._queue.append(posted)
+    def _append(self, posted: Posted, to: deque[Posted]) -> None:
+        to.append(posted)
         self._bytes += posted.size
         if posted.size > LONG:
             self._long.append(posted)
 
-    def _make_room(self, posted: Posted) -> bool:
-        """Drop the oldest texts until there is room for an event; return whether the event may come in."""
-        while self._long and self._bytes + posted.size > self._most:
+    def _make_room(self, size: int = 0) -> bool:
+        """Drop the oldest texts until there is room for some bytes; return whether another event may wait."""
+        while self._long and self._bytes + size > self._most:
             oldest = self._long.popleft()
             self._bytes -= oldest.size
             oldest.event = without_text(oldest.event, oldest.size)
             oldest.size = size_of(oldest.event)
             self._bytes += oldest.size
             self._texts += 1
-        if len(self._queue) < MAX_DROPPED:
+        if len(self._queue) + len(self._tail) < MAX_DROPPED:
             return True
         self._events += 1
         return False
 
-    def _spill(self, posted: Posted) -> bool:
-        """Write an event behind what is in the file; return whether that was possible."""
-        data = pickle.dumps((posted.ts, posted.event, posted.size))  # which knows every text, unlike JSON
+    def _spill(self) -> None:
+        """Write the newest events behind what is in the file; on a full disk they stay in memory."""
+        # pickle knows every text, unlike JSON
+        data = pickle.dumps([(posted.ts, posted.event, posted.size) for posted in self._tail])
         try:
             if self._file is None:
                 # Unnamed, or deleted once opened: nobody else reads what is not redacted yet.
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix=".coherence-", buffering=0)  # noqa: SIM115
             self._file.seek(self._written)
             if self._file.write(data) != len(data):
-                return False
+                return
         except OSError:  # a full disk: what was written of it is written over
-            return False
+            return
         self._written += len(data)
-        self._lengths.append(len(data))
-        return True
+        self._parts.append((len(data), len(self._tail)))
+        self._in_file += len(self._tail)
+        while self._long and self._long[-1].ts >= self._tail[0].ts:
+            self._long.pop()
+        self._bytes -= sum(posted.size for posted in self._tail)
+        self._tail_bytes = 0
+        self._tail.clear()
 
     def _fetch(self) -> None:
-        """Read the next events back from the file."""
+        """Take the next events from the file, and what came after them when it is empty."""
+        if not self._parts:
+            self._queue, self._tail = self._tail, self._queue
+            self._tail_bytes = 0
+            return
         assert self._file is not None
-        taken = 0
-        while self._lengths and taken < READ_AT_ONCE:
-            length = self._lengths.popleft()
-            self._file.seek(self._read)
-            self._read += length
-            taken += length
-            try:
-                self._append(Posted(*pickle.loads(self._file.read(length))))  # noqa: S301 - nobody else has the file
-            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-                self._events += 1
-        if not self._lengths:
+        length, count = self._parts.popleft()
+        self._in_file -= count
+        self._file.seek(self._read)
+        self._read += length
+        try:
+            for kept in pickle.loads(self._file.read(length)):  # noqa: S301 - nobody else has the file
+                self._append(Posted(*kept), self._queue)
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+            self._events += count
+        if not self._parts:
             self.close()
 
 
