@@ -7,6 +7,7 @@ is: such a run teaches nothing.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,20 +15,27 @@ from threading import Lock, RLock
 
 import msgspec
 
-from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult, make_fault
 from coherence.monitor.codec import encode_record
 from coherence.monitor.inbox import size_of
 from coherence.monitor.no_text import NoText
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.connections import is_refusal
 from coherence.store.errors import StoreError
 from coherence.store.rows import EventRow, RunRow, SessionRow
 from coherence.store.runs import CALL, MAX_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
+LOG = logging.getLogger("coherence")
+
 READ_AT_ONCE = 500
+
+
+class _UndoneError(Exception):
+    """Takes back a transaction that was only an attempt."""
 
 
 class StoreBook:
@@ -236,6 +244,8 @@ class Recorder:
         """By how much records had to move up since the state was last read from the store."""
         self._fork = 0
         """The newest event that was known before they had to."""
+        self._is_altered = False
+        """``True`` if something waits in another form than it was folded."""
         self.behind = False
         """``True`` if runs could not be written, because the state they were made from lacks some events."""
         self.run = 1
@@ -277,7 +287,8 @@ class Recorder:
         with self._queue:
             if not self._pending:
                 self._since = time.monotonic()
-            self._pending.append(record.moved(self.moved, self._fork) if self.moved else record)
+            foreign = self.moved or self._is_altered
+            self._pending.append(record.moved(self.moved, self._fork) if foreign else record)
             self.pending_bytes += size_of(record.event)
             while len(self._pending) > MAX_STUCK or (self.pending_bytes > MAX_STUCK_BYTES and len(self._pending) > 1):
                 self._drop_first()
@@ -350,8 +361,8 @@ class Recorder:
                         else min(max(until - time.monotonic(), 0.0), self.store.timeout_s),
                     )
                     break
-                except StoreError:
-                    if lost or not self.store.lost:
+                except Exception as error:
+                    if not (self.store.lost and not lost) and not (is_refusal(error) and self._put_right(error)):
                         raise
         finally:
             self.writing.release()
@@ -373,7 +384,7 @@ class Recorder:
             expected = records[0].seq - 1 if records else last
             newest = records[-1].seq if records else 0
             by = last - expected
-            stale = by != 0 or self.moved != 0 or last != self.saved
+            stale = by != 0 or self.moved != 0 or last != self.saved or self._is_altered
             self._telling.look(transaction, last)
             if by:
                 records = [record.moved(by, expected) for record in records]
@@ -408,9 +419,57 @@ class Recorder:
                 self._pending = deque(record.moved(by, expected) for record in self._pending)
                 self._fork = self._fork if self.moved else expected
                 self.moved += by
-            self.behind = stale
+            self.behind, self._is_altered = stale, self._is_altered and bool(self._pending)
         self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
+
+    def _put_right(self, error: Exception) -> bool:
+        """Put a fault in the place of the first record that no store can hold; return whether there is one.
+
+        What was folded is then no longer what the store holds: the session is read anew.
+        """
+        with self._queue:
+            records = list(self._pending)
+        # records[:taken] can be written, records[:refused] cannot
+        taken, refused = 0, len(records)
+        if not records or self._can_hold(records):
+            return False
+        while refused - taken > 1:
+            middle = (taken + refused) // 2
+            if self._can_hold(records[:middle]):
+                taken = middle
+            else:
+                refused = middle
+        bad = records[taken]
+        event = make_fault("store", error)
+        fault = Record(bad.seq, bad.ts, event)
+        if not self._can_hold([*records[:taken], fault]):
+            return False
+        LOG.warning("coherence: event %d cannot be stored: %s", bad.seq, event.message)
+        with self._queue:
+            # what was folded behind it cannot be computed again
+            self._pending = deque(
+                fault if record is bad else record.moved(0, 0) if record.seq > bad.seq else record
+                for record in self._pending
+            )
+            self.pending_bytes += size_of(event) - size_of(bad.event)
+            self._is_altered = True
+        return True
+
+    def _can_hold(self, records: Sequence[Record]) -> bool:
+        """Return whether the store takes records; nothing is written."""
+        try:
+            with self.store.transaction() as transaction:
+                last, expected = transaction.last_seq(self.session.id), records[0].seq - 1
+                moved = [record.moved(last - expected, expected) for record in records]
+                transaction.add_events(self.session, [self._encode(record) for record in moved])
+                raise _UndoneError
+        except _UndoneError:
+            return True
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            return False
 
     def _encode(self, record: Record) -> EventRow:
         return encode_record(record) if self._no_text is None else self._no_text.row(record)
@@ -502,7 +561,7 @@ class Recorder:
         records are folded.
         """
         with self._queue:
-            self.moved, self.behind, self.saved = 0, False, seq
+            self.moved, self.behind, self.saved, self._is_altered = 0, False, seq, False
             self._snapshots.clear()
             self._alone_since = self._pending[-1].seq if self._pending else seq
             return list(self._pending)

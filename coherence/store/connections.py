@@ -48,6 +48,12 @@ def is_damage(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and (code(error) in DAMAGED or "decode to UTF-8" in str(error))
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Tell whether an error means that no store can hold what was to be written: trying again would not help."""
+    cause = error.__cause__ if isinstance(error, StoreError) else error
+    return isinstance(cause, sqlite3.IntegrityError | sqlite3.DataError | ValueError | OverflowError)
+
+
 def explain(path: Path, error: sqlite3.Error) -> StoreError:
     """Return the error that callers see."""
     kind = code(error)

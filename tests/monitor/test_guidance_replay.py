@@ -313,7 +313,6 @@ def test_guidance_replay_firings_of_tests_do_not_count(tmp_path: Path) -> None:
         assert store.patterns() == [] and store.firing_counts("main") == {}
 
 
-@pytest.mark.xfail(strict=True, reason="a firing whose id is taken makes the store refuse its whole batch, for ever")
 def test_guidance_replay_two_that_fire_in_one_session_at_one_moment_lose_no_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

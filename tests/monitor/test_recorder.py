@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from coherence import Monitor, Store
-from coherence.core.events import Goal
+from coherence.core.events import Fault, Goal, Message, ToolResult, decode_event
 from coherence.monitor import recorder as module
 from coherence.monitor.codec import encode_record
+from coherence.monitor.monitor import Durability
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.replay import Replay
 from coherence.monitor.tick_result import Record
@@ -266,3 +268,34 @@ def test_pending_an_error_leaves_everything_waiting(tmp_path: Path) -> None:
         assert recorder.pending == 1
         recorder.save()
         assert (recorder.pending, store.count_events()) == (0, 1)
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+def test_recorder_one_event_that_no_store_can_hold_keeps_no_other_from_it(
+    tmp_path: Path, durability: Durability, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "s.db"
+    with Monitor(store=path, durability=durability, embedder=HashingEmbedder(32)) as m:
+        m.message("user", "before")
+        m.flush()
+        assert m._worker.recorder is not None
+        writer = m._worker.recorder.store._writer
+        assert writer is not None
+        writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)  # as 1 GB is by default
+        for number in range(20):
+            m.tool_result("x" * 60_000 if number in (3, 11) else f"result {number}")
+            if durability == "batched" and number % 7 == 0:
+                m.decide()
+        m.flush()
+        m.message("user", "behind")
+    with Store(path) as store:
+        check_whole(store)
+        (session,) = store.sessions()
+        told = [decode_event(row.data) for row in store.events(session.id)]
+        report = Replay(store, session).report()
+    results = [event.result for event in told if isinstance(event, ToolResult)]
+    assert results == [f"result {number}" for number in range(20) if number not in (3, 11)]
+    assert [event.where for event in told if isinstance(event, Fault)] == ["store", "store"]
+    assert [event.content for event in told if isinstance(event, Message)] == ["before", "behind"]
+    assert report.equal == report.ticks > 2
+    assert sum("cannot be stored" in record.getMessage() for record in caplog.records) == 2
