@@ -68,7 +68,7 @@ def opened(path: Path, *, option: bool = True) -> Iterator[Store]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            store = Store(path)
+            store = Store(path, recovers=False)
     except (CoherenceError, sqlite3.Error, Warning) as error:
         raise click.UsageError(f"{path}: {error}") from error
     try:

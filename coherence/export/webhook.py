@@ -220,7 +220,7 @@ class Webhook:
             self._counts[what] += 1
             count = self._counts[what]
         # repeated in full it would flood the log of a host whose server is down
-        if count % LOG_EVERY <= 1:
+        if count % LOG_EVERY == 1:
             with suppress(Exception):  # a stranger's handler or filter
                 LOG.warning("%r: %s (%d so far)", self, why, count)
 

@@ -16,6 +16,7 @@ from coherence.core.decisions import EVIDENCE, Appraisal, Finding
 from coherence.core.plugin_calls import run_calls
 from coherence.core.protocols import Detector, Rule
 from coherence.core.readings import Failure, Reading, one_line
+from coherence.core.redact import redact
 from coherence.core.validation import check_count, check_text
 from coherence.detect.detector import Observed
 from coherence.state.reducer import AgentState
@@ -167,7 +168,7 @@ def _as_finding(name: str, value: object) -> Finding:
 
 
 def _line(field: str, value: object) -> str:
-    return one_line(check_text(field, value)[:MAX_WORDS])
+    return one_line(redact(check_text(field, value))[:MAX_WORDS])
 
 
 def _number(value: object) -> Any:

@@ -152,7 +152,7 @@ class Facts(msgspec.Struct):
     """Token log-probabilities of the newest message, if the host recorded them."""
     unsure_seq: int = 0
     context_used: int | None = None
-    """Input tokens of the newest model call."""
+    """Tokens in and out of the newest model call: what its context holds now."""
     error_streak: int = 0
     same_streak: int = 0
     """Identical calls with identical results in a row, the newest included."""

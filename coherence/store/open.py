@@ -74,7 +74,9 @@ def open_files(path: Path) -> OpenFiles:
     return OpenFiles(file_id(path), tuple(file_id(f"{path}{side}") for side in SIDES))
 
 
-def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[sqlite3.Connection, Recovery | None]:
+def open_store(
+    path: Path, timeout_s: float, synchronous: Synchronous, *, recovers: bool = True
+) -> tuple[sqlite3.Connection, Recovery | None]:
     """Open, make or migrate the file.
 
     Returns
@@ -87,7 +89,8 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
     Raises
     ------
     StoreError
-        Another program's file, a newer schema, no permission, a folder, or locked for longer than ``timeout_s``.
+        Another program's file, a newer schema, no permission, a folder, locked for longer than ``timeout_s``, or, with
+        ``recovers=False``, damaged.
     """
     refuse_unusable(path)
     if path.name == ":memory:":
@@ -115,7 +118,8 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
             return _open(path, timeout_s, synchronous), None
         except sqlite3.DatabaseError as error:
             moving = code(error) == sqlite3.SQLITE_CANTOPEN and os.access(path.parent, os.R_OK)
-            if not is_damage(error) and not moving:  # another process may be moving a damaged file at this moment
+            # another process may be moving a damaged file at this moment
+            if not recovers or not (is_damage(error) or moving):
                 raise
         with alone(path.parent):
             try:  # another process may have moved the damaged file aside meanwhile

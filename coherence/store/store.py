@@ -72,6 +72,8 @@ class Store:
         How long to wait for other threads and processes, in seconds.
     synchronous : {"FULL", "NORMAL"}
         ``FULL``: what was committed survives a power failure. ``NORMAL``: it survives a crash of the process only.
+    recovers : bool
+        ``False``: a damaged file stays where it is, and is an error.
 
     Raises
     ------
@@ -82,7 +84,9 @@ class Store:
     recovered_from: Path | None
     """New place of a damaged file, ``None`` if it was not damaged."""
 
-    def __init__(self, path: str | Path, *, timeout_s: float = 10.0, synchronous: Synchronous = "FULL") -> None:
+    def __init__(
+        self, path: str | Path, *, timeout_s: float = 10.0, synchronous: Synchronous = "FULL", recovers: bool = True
+    ) -> None:
         if synchronous not in ("NORMAL", "FULL"):
             raise ValueError(f"synchronous must be 'NORMAL' or 'FULL', not {synchronous!r}")
         if not 0 <= timeout_s <= threading.TIMEOUT_MAX:
@@ -92,7 +96,8 @@ class Store:
         self.timeout_s = timeout_s
         self._synchronous: Synchronous = synchronous
         self._writer: sqlite3.Connection | None
-        self._writer, recovery = open_store(self.path, timeout_s, synchronous)
+        self._recovers = recovers
+        self._writer, recovery = open_store(self.path, timeout_s, synchronous, recovers=recovers)
         self.recovered_from = recovery.moved_to if recovery else None
         self.generation = 0
         """Number of times that another file has taken the place of the one that was open."""
@@ -210,6 +215,8 @@ class Store:
 
     def _begin_anew(self) -> None:
         """Go on with what is at the path now, or with a new file."""
+        if self._damage is not None and not self._recovers:
+            raise StoreError(self.path, f"the file is damaged ({self._damage})") from self._damage
         if self._writer is not None and self._damage is None:
             with suppress(sqlite3.Error):  # so that a file that was renamed is complete without its log
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")

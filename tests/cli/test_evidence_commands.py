@@ -43,6 +43,18 @@ def test_evidence_sessions_are_listed_with_their_newest_decision(store: Path) ->
     ]
 
 
+@pytest.mark.parametrize("command", [("log",), ("sessions", "--store"), ("audit", "verify")])
+def test_opened_a_damaged_store_stays_where_it_is(store: Path, command: tuple[str, ...]) -> None:
+    data = bytearray(store.read_bytes())
+    data[100:12_000] = b"\xff" * 11_900
+    store.write_bytes(data)
+    done = run(*command, store)
+    assert done.exit_code == 2
+    assert "the file is damaged" in done.output
+    assert store.read_bytes() == data
+    assert [path.name for path in store.parent.iterdir() if "damaged" in path.name] == []
+
+
 def test_evidence_the_log_shows_one_event_a_line_without_control_characters(store: Path) -> None:
     output = run("log", store).stdout
     assert "\x1b" not in output
