@@ -419,7 +419,8 @@ class Recorder:
                 self._pending = deque(record.moved(by, expected) for record in self._pending)
                 self._fork = self._fork if self.moved else expected
                 self.moved += by
-            self.behind, self._is_altered = stale, self._is_altered and bool(self._pending)
+            self.behind = stale
+            self._is_altered = self._is_altered and self._no_text is None  # else until the session is read anew
         self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
 
