@@ -42,6 +42,7 @@ _MOST = (
     r"at (?:the )?(?:very )?most|max(?:imum|imal)?\.?|at maximum|höchstens|maximal|au (?:plus|maximum)"
     r"|como (?:máximo|mucho)|al massimo|no máximo"
 )
+_COUNTS = lazy_regex(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE)
 _AT_MOST = lazy_regex(
     rf"\b(?:(?P<over>more than|over|above|beyond|exceed(?:ing)?|\w{{3,12}}er than|mehr als|über|(?:de )?plus de"
     r"|au-dessus de|(?:de )?más de|supérieure?s? à|superior(?:es)? a|mayores de|più di|sopra i|mais de)"
@@ -108,7 +109,7 @@ def allowances(said: str, goal: str) -> Iterator[Prohibition]:
         spoken = {LANGUAGES[word] for word in words if word in LANGUAGES}
         if len(spoken) == 1 and _SPEAKS.search(said):
             yield Prohibition((), (), "", only=tuple(spoken), of="language")
-    window = _HOURS.search(said)
+    window = _HOURS.search(said) if _COUNTS.search(said) is not None else None
     if window is not None and (only or window["early"] or window["late"]):
         start = _hour(window["from"] or window["early"] or "0", window["am"] or window["eam"])
         end = _hour(window["to"] or window["late"] or "24", window["pm"] or window["lpm"])
@@ -157,6 +158,8 @@ def _allowed_people(text: str) -> tuple[str, ...]:
 
 def bounds(said: str) -> Iterator[Prohibition]:
     """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
+    if _COUNTS.search(said) is None:
+        return
     for found in (*islice(_AT_MOST.finditer(said), 3), *islice(_TOPS.finditer(said), 2)):
         value, before = _value(found["number"]), said[: found.start()]
         if value is None:

@@ -70,6 +70,8 @@ _BLOCKS = (
 """Script -> the most spoken language that is written in it: enough to tell two texts apart."""
 
 
+_NOT_LATIN = lazy_regex(r"[^\0-\u036f]")
+
 OTHER = "xx"
 """Of words with letters that English has not, and none of its function words: Polish, Turkish, Swedish and others."""
 
@@ -130,14 +132,11 @@ def differ(one: str, other: str) -> bool:
 
 def _script(text: str) -> str:
     """Return the language of the script that a third of the letters are of; kana tell Japanese, whatever the Han."""
-    found: Counter[str] = Counter()
-    latin = 0
-    for character in text:
-        code = ord(character)
-        if code < 0x0370:
-            latin += character.isalpha()
-            continue
-        found.update(name for low, high, name in _BLOCKS if low <= code <= high)
+    foreign = _NOT_LATIN.findall(text)
+    found = Counter(name for code in map(ord, foreign) for low, high, name in _BLOCKS if low <= code <= high)
+    if not found:
+        return ""
+    latin = sum(map(str.isalpha, text)) - sum(map(str.isalpha, foreign))
     if found["ja"]:
         found["ja"] += found.pop("zh", 0)
     name, count = max(found.items(), key=lambda pair: pair[1], default=("", 0))
