@@ -180,7 +180,8 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
                 if held and (first := _ID.search(line)) is not None:
                     self.data.marked = [*self.data.marked, " ".join((first[1].casefold(), *held))][-MAX_MARKED:]
         told = {one for each in standing if "have" in each.acts for token in each.objects for one in same(token)}
-        if told:
+        # a token of ASCII text stands in it as it is
+        if told and (not text.isascii() or any(token in low for token in told)):
             for found in islice(_HELD.finditer(text[:4_000]), 200):
                 if not told.isdisjoint(tokens(found["key"])):
                     self.data.held = [*self.data.held, _bare(found["value"])][-MAX_MARKED:]
