@@ -201,8 +201,8 @@ class Inbox:
         self._written += len(data)
         self._parts.append((len(data), len(self._tail)))
         self._in_file += len(self._tail)
-        while self._long and self._long[-1].ts >= self._tail[0].ts:
-            self._long.pop()
+        gone = set(map(id, self._tail))
+        self._long = deque(posted for posted in self._long if id(posted) not in gone)
         self._bytes -= sum(posted.size for posted in self._tail)
         self._tail_bytes = 0
         self._tail.clear()

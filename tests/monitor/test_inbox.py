@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,21 @@ def test_inbox_what_memory_does_not_hold_is_in_a_file_that_nobody_finds(tmp_path
     assert os.name == "nt" or os.listdir(tmp_path) == []
     assert taken(inbox) == texts
     assert inbox.losses() == Losses(0, 0)
+
+
+def test_inbox_counts_the_bytes_in_memory_whatever_comes_and_goes(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path, most=40_000)
+    dice = random.Random(3)
+    for _ in range(2_000):
+        if dice.random() < 0.45:
+            inbox.pop()
+        else:
+            inbox.put(dice.random(), message("x" * dice.choice([10, 3_000])))
+        waiting = [*inbox._queue, *inbox._tail]
+        assert inbox._bytes == sum(posted.size for posted in waiting) <= 40_000
+        assert {id(posted) for posted in inbox._long} <= {id(posted) for posted in waiting}
+    assert inbox.losses() == Losses(0, 0)
+    inbox.close()
 
 
 def test_inbox_a_text_that_is_no_unicode_comes_back_from_the_file(tmp_path: Path) -> None:
