@@ -73,8 +73,8 @@ class Inbox:
         self._queue: deque[Posted] = deque()
         self._tail: deque[Posted] = deque()
         """Those that came after what is in the file, until they go there together."""
-        self._long: deque[Posted] = deque()
-        """Those of ``_queue`` and ``_tail`` with a long text, for as long as nothing else takes their place."""
+        self._long: dict[int, Posted] = {}
+        """Those of ``_queue`` and ``_tail`` with a long text, by their identity, the oldest first."""
         self._aside: deque[Posted] = deque()
         self._bytes = self._tail_bytes = 0
         self._file: IO[bytes] | None = None
@@ -111,14 +111,11 @@ class Inbox:
         with self._lock:
             if not self._queue and (self._parts or self._tail):
                 self._fetch()
-            while self._long and self._queue and self._long[0].ts < self._queue[0].ts:
-                self._long.popleft()
             if self._aside and (not self._queue or self._aside[0].ts <= self._queue[0].ts):
                 posted = self._aside.popleft()
             elif self._queue:
                 posted = self._queue.popleft()
-                if self._long and self._long[0] is posted:
-                    self._long.popleft()
+                self._long.pop(id(posted), None)
             else:
                 return None
             self._bytes -= posted.size
@@ -169,12 +166,12 @@ class Inbox:
         to.append(posted)
         self._bytes += posted.size
         if posted.size > LONG:
-            self._long.append(posted)
+            self._long[id(posted)] = posted
 
     def _make_room(self, size: int = 0) -> bool:
         """Drop the oldest texts until there is room for some bytes; return whether another event may wait."""
         while self._long and self._bytes + size > self._most:
-            oldest = self._long.popleft()
+            oldest = self._long.pop(next(iter(self._long)))
             self._bytes -= oldest.size
             oldest.event = without_text(oldest.event, oldest.size)
             oldest.size = size_of(oldest.event)
@@ -201,8 +198,8 @@ class Inbox:
         self._written += len(data)
         self._parts.append((len(data), len(self._tail)))
         self._in_file += len(self._tail)
-        gone = set(map(id, self._tail))
-        self._long = deque(posted for posted in self._long if id(posted) not in gone)
+        for posted in self._tail:
+            self._long.pop(id(posted), None)
         self._bytes -= sum(posted.size for posted in self._tail)
         self._tail_bytes = 0
         self._tail.clear()
