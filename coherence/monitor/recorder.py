@@ -362,7 +362,9 @@ class Recorder:
                     )
                     break
                 except Exception as error:
-                    if not (self.store.lost and not lost) and not (is_refusal(error) and self._put_right(error)):
+                    if self.store.lost and not lost:
+                        continue
+                    if not (is_refusal(error) and self._put_right(error)):
                         raise
         finally:
             self.writing.release()

@@ -280,10 +280,10 @@ def test_a_spike_shows_with_the_default_embedder_and_is_named() -> None:
     assert "cost" in decision.message
 
 
-HOSTILE = [math.nan, -1.0, 10**400]
+HOSTILE = [math.nan, -1.0, 10**400, *(pytest.param(each, marks=pytest.mark.slow) for each in (-math.inf, 1e308))]
 
 
-@pytest.mark.parametrize("bad", HOSTILE, ids=["nan", "-1", "10**400"])
+@pytest.mark.parametrize("bad", HOSTILE, ids=["nan", "-1", "10**400", "-inf", "1e308"])
 def test_no_number_that_is_told_wedges_a_mode(bad: float) -> None:
     with Monitor(embedder=HashingEmbedder(), budget=Budget(wall_s=1e9, calls=10_000)) as m:
         life = Life(m, 3, usage="both", sigma=0.3, acts=1.0)

@@ -198,11 +198,8 @@ def test_compat_saved_keys_that_nobody_knows_are_passed_over() -> None:
     assert Regulator.from_json(msgspec.json.encode(data).decode(), embedder=False).export_json() == FRESH
 
 
-@pytest.mark.parametrize(
-    "turns",
-    [pytest.param(3_000, marks=pytest.mark.torture), pytest.param(17_000, marks=pytest.mark.torture)],
-    ids=["18,000 events", "102,000 events"],
-)
+@pytest.mark.torture
+@pytest.mark.parametrize("turns", [3_000, 17_000], ids=["18,000 events", "102,000 events"])
 def test_compat_saved_the_size_is_bounded(turns: int) -> None:
     """Every list of a regulator has a limit: all are full long before the last of these events."""
     regulator = Regulator.for_user("ada", embedder=False, clock=Clock())

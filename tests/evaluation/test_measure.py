@@ -36,8 +36,13 @@ def cache() -> EmbeddingCache:
     return EmbeddingCache(HashingEmbedder(32))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", RUNS[::3], ids=lambda run: run.id)
+@pytest.mark.parametrize(
+    "whole",
+    [
+        pytest.param(run, id=run.id, marks=pytest.mark.torture if at % 3 else pytest.mark.slow)
+        for at, run in enumerate(RUNS)
+    ],
+)
 def test_measure_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
     names = [*WORDS, "index", "pressure", "goal_drift", "drift"]
     full = {system.name: system.step_scores[whole.id] for system in measure(names, [whole], cache=cache())}

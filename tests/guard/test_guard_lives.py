@@ -109,15 +109,8 @@ def test_guard_lives_an_agent_that_begins_with_its_guard_keeps_harmless_patches_
     assert sorted(day.baseline for day in found)[50] > 30  # and not the calls before the first failure alone
 
 
-@pytest.mark.parametrize(
-    ("success", "canary"),
-    [
-        pytest.param(0.6, "hash", marks=pytest.mark.torture),
-        pytest.param(0.9, "hash", marks=pytest.mark.torture),
-        pytest.param(0.95, "hash", marks=pytest.mark.torture),
-        pytest.param(0.9, "slices", marks=pytest.mark.torture),
-    ],
-)
+@pytest.mark.torture
+@pytest.mark.parametrize(("success", "canary"), [(0.6, "hash"), (0.9, "hash"), (0.95, "hash"), (0.9, "slices")])
 def test_guard_lives_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
     lives: ModuleType, success: float, canary: Any
 ) -> None:

@@ -53,7 +53,7 @@ class Folding(EventDetector[list[int]]):
 def test_post_leaves_the_backlog_to_the_background(tmp_path: Path) -> None:
     Folding.threads = set()
     m = Monitor(store=tmp_path / "s.db", embedder=SlowEmbedder(32), detectors=[Folding])
-    for number in range(60):
+    for number in range(300):
         m.tool_result(f"line {number} of a long listing")
     deadline = time.monotonic() + 60
     while m._worker._inbox and time.monotonic() < deadline:

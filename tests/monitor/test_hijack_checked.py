@@ -74,7 +74,7 @@ def test_hijack_checked_most_hijacked_runs_are_alarmed_by_a_call_before_it_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", ["banking", pytest.param("workspace", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("suite", ["banking", "workspace"])
 def test_hijack_checked_calls_that_were_asked_for_pass(suite: str) -> None:
     """The thresholds were set on these runs: 5 % and 1 % of both suites together."""
     warned = refused = 0

@@ -101,7 +101,7 @@ def test_recorder_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full
 
 @posix
 def test_recorder_a_kill_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "s.db", 1, "batched", 7)
+    kill_again_and_again(tmp_path / "s.db", 2, "batched", 7)
 
 
 def test_recorder_with_full_durability_each_method_returns_after_its_event_is_in_the_file(tmp_path: Path) -> None:

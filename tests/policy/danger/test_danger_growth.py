@@ -79,7 +79,7 @@ HOSTILE = [
     ("tool", "key"), [("send_email", "body"), ("run_sql", "query"), ("python", "code"), ("write_file", "content")]
 )
 def test_judge_a_hostile_text_of_a_megabyte_is_judged_soon(tool: str, key: str, text: str) -> None:
-    assert spent(lambda given: judge(tool, {key: given}), text) < 1.5  # 0.1 s on a quiet machine
+    assert spent(lambda given: judge(tool, {key: given}), text) < 0.5  # 0.1 s on a quiet machine
 
 
 @pytest.mark.slow
