@@ -22,7 +22,7 @@ from coherence.monitor.no_text import NoText
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.store.connections import is_refusal
+from coherence.store.connections import ATTEMPTS, is_refusal
 from coherence.store.errors import StoreError
 from coherence.store.rows import EventRow, RunRow, SessionRow
 from coherence.store.runs import CALL, MAX_RUNS, write_label, write_runs
@@ -351,8 +351,9 @@ class Recorder:
         if not self.writing.acquire(timeout=wait_s):
             return False
         try:
+            left = ATTEMPTS
             while True:
-                lost = self.store.lost  # another file takes its place at the next attempt, but only once
+                left -= 1
                 try:
                     self._save(
                         baselines,
@@ -362,7 +363,7 @@ class Recorder:
                     )
                     break
                 except Exception as error:
-                    if self.store.lost and not lost:
+                    if self.store.lost and left > 0:
                         continue
                     if not (is_refusal(error) and self._put_right(error)):
                         raise

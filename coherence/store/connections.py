@@ -31,6 +31,8 @@ REASONS = {
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened (no permission, or its folder is read-only or missing)",
     sqlite3.SQLITE_CONSTRAINT: "the store refuses this",
 }
+ATTEMPTS = 3
+"""Times that something is tried on a store: one whose file seems damaged is opened anew, and then moved aside."""
 MAX_PAUSE_S = 0.02
 MAX_WAL_BYTES = 16 * 2**20
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coherence.store.connections import (
+    ATTEMPTS,
     FORK_WAIT_S,
     Readers,
     Synchronous,
@@ -61,7 +62,7 @@ class Store:
 
     Each transaction sees whether the file is still at its path. If it was deleted, renamed or replaced, or if reading
     or writing has found it damaged, the next transaction goes to what is there now or to a new file, logs that, and
-    counts :attr:`generation` up. A damaged file is moved aside.
+    counts :attr:`generation` up. A file that is found damaged is opened anew, and moved aside the second time.
 
     Parameters
     ----------
@@ -105,6 +106,8 @@ class Store:
         """Event that began the present file, in words."""
         self._files = open_files(self.path)
         self._damage: Exception | None = None
+        self._was_doubted = False
+        """``True`` if the present file was found damaged before, and opened anew."""
         self._lock = threading.RLock()  # a finalizer may write in the moment before this thread begins
         self._owner: int | None = None
         self._forker: int | None = None
@@ -176,13 +179,14 @@ class Store:
         StoreError
             The file cannot be used, and no new one can be begun.
         """
-        try:
-            return action()
-        except StoreError:
-            if self.closed or not self.lost:
-                raise
-        with self.transaction():  # begins anew
-            pass
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return action()
+            except StoreError:
+                if self.closed or not self.lost:
+                    raise
+            with self.transaction():  # begins anew
+                pass
         return action()
 
     def refuse_altered(self, session_id: int, seq: int, error: Exception) -> None:
@@ -222,9 +226,19 @@ class Store:
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._close_writer()
         self._readers.renew()
-        self._writer, recovery, self.begun_anew = open_again(
-            self.path, self.timeout_s, self._synchronous, self._files, self._damage
-        )
+        # SQLite calls a file malformed after one read that failed, too: only one that is so twice is damaged.
+        if self._damage is not None and not self._was_doubted and self._is_there():
+            LOG.warning("coherence: %s: reading failed (%s); the file is opened anew", self.path, self._damage)
+            self._writer, recovery = open_store(self.path, self.timeout_s, self._synchronous)
+            if recovery is None:
+                self._damage, self._was_doubted = None, True
+                return
+            self.begun_anew = recovery.message
+        else:
+            self._writer, recovery, self.begun_anew = open_again(
+                self.path, self.timeout_s, self._synchronous, self._files, self._damage
+            )
+        self._was_doubted = False
         self.recovered_from = recovery.moved_to if recovery else self.recovered_from
         self._files, self._damage = open_files(self.path), None
         self.generation += 1
