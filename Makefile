@@ -10,13 +10,16 @@ unexport PYTHONDONTWRITEBYTECODE
 # The suite makes some thousand stores: in memory, where there is room for them, nobody waits for a disk.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
 
+# Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
+
 .PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
 
 test: $(VENV)/dev.stamp  ## the tests, on all cores
-	$(IN_MEMORY) $(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
+	$(IN_MEMORY) $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations=10 --durations-min=0.3
 
 test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
 	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st and not torture" --hypothesis-profile=large --durations=10
