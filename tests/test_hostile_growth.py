@@ -45,7 +45,7 @@ def exponent(ask: Callable[[str], object], shape: Shape, noise_s: float = NOISE_
             return 0.0
         length = min(length * (4 if last < noise_s / 8 else 2), longest)
     found = math.inf
-    for times in (1, 3, 9):  # a pause of the machine is no growth: what looks like one is timed again
+    for times in (1, 3, 9, 27):  # a pause of the machine is no growth: what looks like one is timed again
         # a pause in the shortest one would hide a growth: each is timed for about as long
         took = [spent(ask, shape(length >> (2 - step)) + END, times << (2 - step)) for step in range(3)]
         # the slope of a line through three points that are evenly spaced is that between the outer ones

@@ -27,6 +27,8 @@ EMPTIES_MONGO = lazy_regex(
     r"|\bdelete_?\w{1,40}\s?\(\s?(?:where|filter):\s?\{\s?\}",
     re.IGNORECASE,
 )
+_MONGO_CUES = ("drop", "delete", "remove")
+"""Without one of them a search would find nothing."""
 _COLLECTION = lazy_regex(
     r"\bdb\s*\.\s*(?:getSiblingDB\(\s*[\"'](\w+)[\"']\s*\)|(\w+)\s*\.\s*(?:drop|deleteMany|remove)\b)"
 )
@@ -77,6 +79,9 @@ def mongo_drops(command: Command) -> bool:
 def mongo_wipes(command: Command) -> Iterator[str]:
     """Yield the collections and databases that MongoDB's client drops or empties."""
     for text in (*command.args, command.stdin):
+        low = text.casefold()
+        if not any(cue in low for cue in _MONGO_CUES):
+            continue
         if EMPTIES_MONGO.search(text) is not None and not is_disposable(*command.args):
             found = _COLLECTION.search(text)
             named = (arg for arg in command.operands if not any(sign in arg for sign in " (."))

@@ -17,14 +17,15 @@ _DROP = lazy_regex(
     re.IGNORECASE,
 )
 """Statements that take something away, if only a column or a right."""
-_SIGNS = lazy_regex(r"[^\w%]")
+_SIGNS = lazy_regex(r"[^\w%]+")
 
 
 def _without_noise(text: str) -> str:
     """Return SQL without its comments, and with the letters, digits and ``%`` of its strings alone."""
     if "*/" not in text:  # or each comment that stays open would be searched to the end
         text = text.replace("/*", " ")
-    return _NOISE.sub(lambda found: f"'{_SIGNS.sub('', found[0])}'" if found[0][0] == "'" else " ", text)
+    without_signs = _SIGNS.sub
+    return _NOISE.sub(lambda found: f"'{without_signs('', found[0])}'" if found[0][0] == "'" else " ", text)
 
 
 _NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"

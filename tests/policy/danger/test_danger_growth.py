@@ -79,11 +79,12 @@ HOSTILE = [
     ("tool", "key"), [("send_email", "body"), ("run_sql", "query"), ("python", "code"), ("write_file", "content")]
 )
 def test_judge_a_hostile_text_of_a_megabyte_is_judged_soon(tool: str, key: str, text: str) -> None:
-    assert spent(lambda given: judge(tool, {key: given}), text) < 0.5  # 0.1 s on a quiet machine
+    assert spent(lambda given: judge(tool, {key: given}), text, 9, enough=0.5) <= 0.5  # 0.1 s on a quiet machine
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("matches", ["a*b*a*b*c", "*a*a*a*a*a*a*a*z", "git push*--force"])
 def test_forbidden_call_a_pattern_takes_linear_time(matches: str) -> None:
     entry = ForbiddenCall(matches=matches)
-    assert spent(lambda given: entry.forbids("Bash", given), "ab " * 330_000) < 0.3  # 0.05 s on a quiet machine
+    text = "ab " * 330_000
+    assert spent(lambda given: entry.forbids("Bash", given), text, 9, enough=0.3) <= 0.3  # 0.05 s on a quiet machine
