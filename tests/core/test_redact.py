@@ -411,9 +411,9 @@ HOSTILE: list[Callable[[int], str]] = [
 def best_of_three(text: str) -> float:
     best = float("inf")
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         redact(text)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

@@ -108,9 +108,9 @@ def test_additions_hostile_texts_are_read_within_50_ms(piece: str) -> None:
 
     def once() -> float:
         kind_of.cache_clear()
-        begun = time.process_time()
+        begun = time.thread_time()
         additions("Rename it to x", text)
         additions(text, "I also added a timeout")
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     assert min(once() for _ in range(5)) < 0.05

@@ -117,12 +117,12 @@ def test_contradiction_detector_forgets_with_another_goal_and_is_bounded() -> No
 def test_contradiction_detector_a_megabyte_takes_no_longer_than_its_beginning() -> None:
     for piece in ("a", "x1 ", '{"a": [', "is open, ", '"ok": false, ', "1 of 2 ", "\\n", "uploaded "):
         long = piece * (1_000_000 // len(piece))
-        begun = time.process_time()
+        begun = time.thread_time()
         detector = after(UPLOAD, ("upload", {"file": long}, long))
-        assert time.process_time() - begun < 0.5  # two calls and their results; 50 ms each on a quiet machine
-        begun = time.process_time()
+        assert time.thread_time() - begun < 0.5  # two calls and their results; 50 ms each on a quiet machine
+        begun = time.thread_time()
         claim(detector, long)
-        assert time.process_time() - begun < 0.25
+        assert time.thread_time() - begun < 0.25
 
 
 def test_done_acts_need_a_plain_statement() -> None:

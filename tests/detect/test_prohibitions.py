@@ -216,10 +216,10 @@ def test_prohibition_detector_its_data_is_bounded_and_stored() -> None:
 )
 def test_prohibition_detector_a_megabyte_takes_no_longer_than_its_beginning(piece: str) -> None:
     long = piece * (1_000_000 // len(piece))
-    begun = time.process_time()
+    begun = time.thread_time()
     detector = told(long)
-    assert time.process_time() - begun < 0.25  # 50 ms on a quiet machine
-    begun = time.process_time()
+    assert time.thread_time() - begun < 0.25  # 50 ms on a quiet machine
+    begun = time.thread_time()
     after(detector, run(long))
     after(detector, ("edit_file", {"path": long, "content": long}))
-    assert time.process_time() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
