@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
 
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
+WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
 .PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-lessons light clean
 

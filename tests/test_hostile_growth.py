@@ -21,6 +21,9 @@ MOST = 1.2
 NOISE_S = 0.003
 """A search that is over sooner says nothing about its growth."""
 
+EVERY_THREAD = time.process_time
+"""Clock for functions of the package, which may work in other threads."""
+
 END = "!"
 """Stands behind every text: a search that fails there has tried everything before."""
 
@@ -39,10 +42,15 @@ with apis() as _made:
     APIS = sorted(_made)
 
 
-def exponent(ask: Callable[[str], object], shape: Shape, noise_s: float = NOISE_S, longest: int = LONGEST) -> float:
+def exponent(
+    ask: Callable[[str], object],
+    shape: Shape,
+    noise_s: float = NOISE_S,
+    longest: int = LONGEST,
+    clock: Callable[[], float] = time.thread_time,
+) -> float:
     """Return the exponent of the time over three lengths, 0 where the time stays in the noise."""
-    # a function of the package may work in other threads, and is long enough to be timed beside them
-    spent = partial(growth.spent, clock=time.thread_time if noise_s == NOISE_S else time.process_time)
+    spent = partial(growth.spent, clock=clock)
     length = min(SHORTEST, longest)
     while (last := spent(ask, shape(length) + END, 1)) < noise_s:
         if length >= longest:
@@ -59,10 +67,16 @@ def exponent(ask: Callable[[str], object], shape: Shape, noise_s: float = NOISE_
     return found
 
 
-def check(name: str, ask: Callable[[str], object], shapes: list[str], noise_s: float = NOISE_S) -> None:
+def check(
+    name: str,
+    ask: Callable[[str], object],
+    shapes: list[str],
+    noise_s: float = NOISE_S,
+    clock: Callable[[], float] = time.thread_time,
+) -> None:
     """Assert that the time grows in proportion on each of the shapes."""
     longest = BOUNDED.get(name, LONGEST)
-    found = {shape: exponent(ask, SHAPES[shape], noise_s, longest) for shape in shapes}
+    found = {shape: exponent(ask, SHAPES[shape], noise_s, longest, clock) for shape in shapes}
     assert {shape: round(each, 2) for shape, each in found.items() if each > MOST} == {}, name
 
 
@@ -109,7 +123,7 @@ def test_growth_of_public_functions_on_some_shapes() -> None:
     with apis() as made:
         for name, ask in made.items():
             ask("warm up")
-            check(name, ask, rng.sample(sorted(SHAPES), 1), noise_s=0.05)
+            check(name, ask, rng.sample(sorted(SHAPES), 1), noise_s=0.05, clock=EVERY_THREAD)
 
 
 @pytest.mark.torture
@@ -117,4 +131,4 @@ def test_growth_of_public_functions_on_some_shapes() -> None:
 def test_growth_of_a_public_function_on_every_shape(name: str) -> None:
     with apis() as made:
         made[name]("warm up")
-        check(name, made[name], sorted(SHAPES), noise_s=0.02)
+        check(name, made[name], sorted(SHAPES), noise_s=0.02, clock=EVERY_THREAD)

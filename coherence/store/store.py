@@ -231,7 +231,7 @@ class Store:
             LOG.warning("coherence: %s: reading failed (%s); the file is opened anew", self.path, self._damage)
             self._writer, recovery = open_store(self.path, self.timeout_s, self._synchronous)
             if recovery is None:
-                self._damage, self._was_doubted = None, True
+                self._files, self._damage, self._was_doubted = open_files(self.path), None, True
                 return
             self.begun_anew = recovery.message
         else:

@@ -151,7 +151,8 @@ def test_transaction_of_a_file_that_is_damaged_in_use_goes_to_a_new_one(
         assert (store.generation, store.count_events(), store.verify()) == (1, 3, [])
     assert "the store was damaged" in caplog.text
     aside = store.recovered_from.name
-    assert {file.name for file in path.parent.glob("*.damaged-*")} - {f"{aside}-wal", f"{aside}-shm"} == {aside}
+    moved = {file.name for file in path.parent.glob("*.damaged-*")}
+    assert moved == {aside, f"{aside}-wal", f"{aside}-shm"}  # its log may hold the newest commits
 
 
 def read_all(store: Store) -> None:
