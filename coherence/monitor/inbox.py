@@ -97,9 +97,9 @@ class Inbox:
                 return
             self._append(posted, self._tail)
             self._tail_bytes += posted.size
-            if self._tail_bytes > part:
+            if self._tail_bytes > part or self._bytes > self._most:
                 self._spill()
-            if self._bytes > self._most and not self._make_room():  # a full disk
+            if self._tail and self._bytes > self._most and not self._make_room():  # a full disk
                 self._bytes -= self._tail.pop().size
 
     def put_aside(self, ts: float, event: Event) -> None:
