@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, takewhile
 from operator import attrgetter
 from string import ascii_letters
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coherence.core.config import GroundingConfig
 from coherence.core.lazy import lazy_regex, twin_regex
@@ -21,6 +21,7 @@ from coherence.detect.values import (
     FIELD_UNITS,
     MONTHS,
     NARROW,
+    SCALES,
     UNITS,
     UNSURE,
     date_form,
@@ -32,9 +33,19 @@ from coherence.detect.values import (
     words_once,
 )
 
+
+def _one_of(names: Iterable[str], first: str = "(?-i:[{}{}])") -> str:
+    """Return an expression for the longest of some words, in any case, that tells by the first letter if none fits."""
+    by_first: dict[str, list[str]] = {}
+    for name in sorted(names, key=len, reverse=True):
+        by_first.setdefault(name[0], []).append(name[1:])
+    # Without the flag: a set of letters is looked at before an alternative is tried, a letter in any case is not.
+    return "|".join(f"{first.format(at, at.upper())}(?:{'|'.join(ends)})" for at, ends in by_first.items())
+
+
 _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
-_UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
-_MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
+_UNIT, _MONEY = _one_of({*UNITS, *_NAMED}), _one_of(_NAMED)
+_SCALE = _one_of(name for name in SCALES if name.isascii() and name != "b")
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """Letters that part a number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _HEX = lazy_regex("[0-9a-f]+")
@@ -57,10 +68,11 @@ _ID_FORMS = (
     r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
 )
 _ID = twin_regex(
-    r"(?:(?![iI][dD](?![A-Za-z-]))[A-Za-z_-]++(?!\d)|[^A-Za-z0-9_#+-]++)*+"  # "id" may label the number behind it
+    r"(?:(?![iI][dD](?![A-Za-z-]))[A-Za-z_-]++(?!\d)"  # "id" may label the number behind it
+    r"|[0-9]++(?![\w.-])|[^A-Za-z0-9_#+-]++)*+"
     rf"(?:(?P<found>{_ID_FORMS})|[A-Za-z0-9_-]++|[#+]|\Z)"
 )
-"""A match skips words that have no digit, and finds an id behind them, or what is none."""
+"""A match skips words that have no digit and lone numbers, and finds an id behind them, or what is none."""
 _VERSIONED = lazy_regex(r"(.*\d)v(\d{1,3})\Z", re.S)
 _ORDINAL = lazy_regex(  # "21st", "1990s", "4k", "2h30", "10-day"
     rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
@@ -81,12 +93,11 @@ _DATE = lazy_regex(
 )
 _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 """A part of every date in digits, which few texts have; it is found several times faster."""
-_AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
-_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
+_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_one_of(MONTHS, '(?<=[{}{}])')})\b\.?")
 _MONTH_NAMES = frozenset(MONTHS)
 _DAY_BEFORE = lazy_regex(
     # the second day of "3-5 May"
-    r"(?:(?<![\d.:/-])|(?<=\s\d-)|(?<=\s\d\d-))(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z",
+    r"(\d(?:(?<![\d.:/-]\d)|(?<=\s\d-\d)|(?<=\s\d\d-\d))\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z",
     re.I,
 )
 # The number in "May 10:30" or "May 1,200" is no day.
@@ -119,14 +130,15 @@ _NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _NUMBER = twin_regex(
-    rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
-    rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"  # 12 500
+    # Most numbers have no separators.
+    rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:\d{{0,14}}+(?!\d|[.,']\d|e[+-]?\d|[ {NARROW}]\d{{3}})"
+    rf"|(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"  # 12 500
     r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"  # 1'234'567; 1,234.5
     r"|\d?(?:,\d\d(?=,)){1,5}+,\d{3}(?!,?\d)(?:\.\d{1,20}+)?"  # 12,34,567 as in India
     # 1.234,50; 1.234.567; 3,14
     r"|\d{0,2}(?:\.\d{3}){1,8}+,\d{1,2}+(?!,)|\d{0,2}(?:\.\d{3}){2,8}+|(?<!\d,\d)\d{0,14}+,\d{1,2}+(?!,?\d)"
-    r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[^\W\d]|[ %€$£¥₹-])"
-    r"(?:(?:[ -]?(?:thousand|million|billion|trillion|lakh|crore|[km]|mn|bn)|b)\b|[万億亿])?"
+    r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[ -]?(?:[^\W\d]|[%€$£¥₹]))"
+    rf"(?:(?:[ -]?(?:{_SCALE})|b)\b|[万億亿])?"
     rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?![\s\x1c-\x1f]?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
@@ -136,7 +148,6 @@ _CJK_SCALE = lazy_regex("([万億亿])")
 _DIGITS = lazy_regex(r"\d+")
 _SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")
 _THOUSANDS = lazy_regex(r"[1-9]\d{0,2}\.\d{3}")
-_FIELD = lazy_regex(r"(?<![A-Za-z])([A-Za-z]{1,30})[)\]]?[\"']?\s?[:=]\s?[\"']?[-−]?\Z")
 _CAMEL = lazy_regex(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
 _IS_FIELD = lazy_regex(r"[:=]\s?[\"']?[-−]?\Z")
 _GROUPED = lazy_regex(r"\d{1,3}(?:\.\d{3}){2,}")
@@ -145,6 +156,8 @@ _NUMBERING = lazy_regex(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", 
 _QUOTE = lazy_regex(
     r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|>(?<![^\n]>) ?([^\n]{8,400})"
 )
+MAX_FIELD = 30
+"""Letters of the name of a field."""
 _NAME = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
 
@@ -154,6 +167,11 @@ def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Ite
         if len(found) >= MAX_CLAIMS:
             return
         yield match
+
+
+@lru_cache(maxsize=4)  # most extractors ask
+def _has_digits(text: str) -> bool:
+    return _DIGIT.search(text) is not None
 
 
 def urls(text: str) -> list[Claim]:
@@ -187,7 +205,7 @@ def emails(text: str) -> list[Claim]:
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
     found: list[Claim] = []
-    if _DIGIT.search(text) is None:
+    if not _has_digits(text):
         return found
     for match in _matches(_PAPER, text, found):
         plain = match[0].rstrip(".").lower()
@@ -200,7 +218,7 @@ def papers(text: str) -> list[Claim]:
 def ids(text: str) -> list[Claim]:
     """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
     found: list[Claim] = []
-    if _DIGIT.search(text) is None:
+    if not _has_digits(text):
         return found
     for match in _matches(_ID, text, found):
         said, start = match["found"], match.start("found")
@@ -239,24 +257,24 @@ def ids(text: str) -> list[Claim]:
 def dates(text: str) -> list[Claim]:
     """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
     found: list[Claim] = []
-    if _DIGIT.search(text) is None:
+    if not _has_digits(text):
         return found
     for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
         if match["d5"]:
             if 1 <= int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
-                _add_date(found, match[0], match.start(), [(None, int(match["m5"]), int(match["d5"]))])
+                found.append(_date(match[0], match.start(), (None, int(match["m5"]), int(match["d5"]))))
             continue
         if match["y6"]:
-            _add_date(found, match[0], match.start(), [(int(match["y6"]), int(match["m6"]), None)])
+            found.append(_date(match[0], match.start(), (int(match["y6"]), int(match["m6"]), None)))
             continue
         if match["y"] or match["y3"]:
-            year: int | None = int(match["y"] or match["y3"])
-            days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
+            year = int(match["y"] or match["y3"])
+            month, day = int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"])
+            found.append(_date(match[0], match.start(), (year, month, day)))
         else:
             year = int(match["y2"] or f"20{match['y4']}")
             one, two = int(match["a"] or match["a2"]), int(match["b"] or match["b2"])
-            days = [(one, two), (two, one)]
-        _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
+            found.append(_date(match[0], match.start(), (year, one, two), (year, two, one)))
 
     for match in takewhile(lambda _: len(found) < MAX_CLAIMS, _months(text)):
         start, end = match.span()
@@ -268,8 +286,9 @@ def dates(text: str) -> list[Claim]:
         found_year = _YEAR_AFTER.match(text, end)
         end = found_year.end() if found_year is not None else end
         if found_day is not None or found_year is not None:
-            month, day_of = MONTHS[match[0].lower().rstrip(".")], int(found_day[1]) if found_day else None
-            _add_date(found, text[start:end], start, [(int(found_year[1]) if found_year else None, month, day_of)])
+            month = MONTHS[match[0].lower().rstrip(".")]
+            in_year, on_day = int(found_year[1]) if found_year else None, int(found_day[1]) if found_day else None
+            found.append(_date(text[start:end], start, (in_year, month, on_day)))
     return found
 
 
@@ -279,8 +298,22 @@ def _months(text: str) -> Iterator[re.Match[str]]:
         yield from _MONTHS.finditer(text)
 
 
-def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:
-    forms, also = [], []
+_Day: TypeAlias = tuple[int | None, int, int | None]
+"""Year, month and day of a date, as far as they are said."""
+
+
+def _date(text: str, start: int, *days: _Day) -> Claim:
+    """Return the claim of a date that is one of some days."""
+    forms, also = _day_forms(days)
+    return Claim(
+        "date", text, start, forms or (f"d:{text.lower()}",), also
+    )  # there is no such day: a source may say so
+
+
+@lru_cache(maxsize=5_000)
+def _day_forms(days: tuple[_Day, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the forms of some days, and what a source that has them gives beside them."""
+    forms, also = list[str](), list[str]()
     for year, month, day in days:
         form = date_form(year, month, day)
         if form is None:
@@ -290,14 +323,13 @@ def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | 
             also.append(form.replace("d:", "anyyear:"))
         else:
             also += [f"d:{year:04d}-{month:02d}", f"n:{year}", *([f"d:{month:02d}-{day:02d}"] if day else [])]
-    forms = forms or [f"d:{text.lower()}"]  # there is no such day: a source may say so, too
-    found.append(Claim("date", text, start, tuple(forms), tuple(also)))
+    return tuple(forms), tuple(also)
 
 
 def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
     found: list[Claim] = []
-    if _DIGIT.search(text) is None:
+    if not _has_digits(text):
         return found
     found += notations(text)
     for match in _matches(_TIME, text, found):
@@ -385,34 +417,44 @@ def numbers(text: str) -> list[Claim]:
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
     """
     found: list[Claim] = []
-    if _DIGIT.search(text) is None:
+    if not _has_digits(text):
         return found
     for match in _matches(_NUMBER, text, found):
-        start, stop = match.start(), match.start("after")
+        start, (stop, end) = match.start(), match.span("after")
         digits = text[start:stop]
         if text.startswith((".", ")", ":"), stop):
             numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
             if numbering is not None and numbering.end() == stop + 1:
                 continue
-        before = _BEFORE.search(text, max(0, start - 5), start) if text[start - 1 : start] in _ENDS_CURRENCY else None
+        near = text[max(0, start - 4) : start]
+        before = _currency_before(text, start) if near and near[-1] in _ENDS_CURRENCY else None
         currency = (before[1] or before[2]) if before else ""
         after = match["after"]
         if after:
             after = after.replace("-", " ")
             after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
-        named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
+        named, sure = "", False
+        if not after and (":" in near or "=" in near) and currency not in CURRENCIES:
+            named, sure = _unit_of_field(text, start)
         # The sign in "3-5" is a dash.
-        negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
+        negative = near.endswith(("-", "−")) and not near[-2:-1].isalnum()
         stated = _stated(digits, currency, after, named, sure, negative)
         if stated is None:
             continue
-        end, unit = match.end(), stated.unit
+        forms, also, value, grain, unit = stated
         kind = "amount" if unit else "number"
         begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
-        found.append(Claim(kind, text[begin:end].strip(), begin, *stated))
+        found.append(Claim(kind, text[begin:end].strip(), begin, forms, also, value, grain, unit))
         if " " in digits or NARROW in digits:
             found += [_part(part, start) for part in _DIGITS.finditer(digits)]
     return found
+
+
+def _currency_before(text: str, start: int) -> re.Match[str] | None:
+    """Find a sign or three letters that stand for a currency directly before a number, or before its sign."""
+    bare = text[max(0, start - 5) : start].rstrip(" -−")
+    known = bare[-1:] in CURRENCIES or bare[-3:].lower() in CURRENCIES
+    return _BEFORE.search(text, max(0, start - 5), start) if known else None
 
 
 class _Stated(NamedTuple):
@@ -464,14 +506,19 @@ def _part(part: re.Match[str], start: int) -> Claim:
 
 def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
     """Return the unit in the name of the field whose value begins at a place, and whether it can be nothing else."""
-    near = text[max(0, start - 4) : start]
-    if (":" not in near and "=" not in near) or _IS_FIELD.search(near) is None:
+    sign = _IS_FIELD.search(text, max(0, start - 4), start)
+    if sign is None:
         return "", False
-    field = _FIELD.search(text, max(0, start - 40), start)
-    if field is not None and text[max(0, field.start() - 2) : field.start()].strip().isdigit():
+    named = text[max(0, start - 40) : sign.start()]
+    named = named[:-1] if named[-1:].isspace() else named
+    named = named[:-1] if named.endswith(('"', "'")) else named
+    named = named[:-1] if named.endswith((")", "]")) else named
+    name = named[len(named.rstrip(ascii_letters)) :]
+    before = named[: len(named) - len(name)][-2:].strip()
+    if not name or len(name) > MAX_FIELD or before.isdigit():
         return "", False  # 16 days: 3 as an egg
-    name = field[1] if field is not None else ""
-    name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
+    if not name.islower():
+        name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
     name = FIELD_UNITS.get(name, name)
     return (name, name not in UNSURE) if name in UNITS or name in CURRENCIES or name == "percent" else ("", False)
 

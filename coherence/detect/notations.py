@@ -20,7 +20,8 @@ HOUR, MINUTE = 3_600.0, 60.0
 _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "min": 60.0, "mn": 60.0, "s": 1.0, "sec": 1.0}
 _MINUTES = r"minutes?|mins?|minuten|minutos?|minut[io]|minuut|minutter"
 _WORDED = lazy_regex(
-    r"(?P<one>\d(?<![\w.,:/-]\d)\d{0,3})[ -]?(?:(?P<h>hours?|hrs?|h|stunden?|std\.?|heures?|horas?|or[ae]|uur|timer?)"
+    r"(?P<one>\d(?<![\w.,:/-]\d)\d{0,3})[ -]?(?=[hsuotm])"
+    r"(?:(?P<h>hours?|hrs?|h|stunden?|std\.?|heures?|horas?|or[ae]|uur|timer?)"
     rf"|(?P<m>{_MINUTES}))(?:,? ?(?:and|und|et|y|e|en|og)?) ?(?P<two>\d{{1,2}})[ -]?(?(h)(?:m|{_MINUTES})"
     r"|(?:seconds?|secs?|s|sekunden|secondes?|segundos?|second[io]|seconden))\b",
     re.I,

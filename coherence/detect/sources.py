@@ -52,7 +52,6 @@ MAX_CODED = 20_000
 
 Key = TypeVar("Key", str, int)
 
-_LABELS = lazy_regex("[:=|]")
 _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
 _BEHIND_LETTERS = lazy_regex(
     r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
@@ -60,7 +59,7 @@ _BEHIND_LETTERS = lazy_regex(
 # A place is looked at only where a digit stands: alternatives of words first would be tried at every character.
 _LONE_DAY = lazy_regex(
     r"\d(?:(?<=[^\w.,]\d)|(?<=^\d))(?:"
-    r"(?:(?<=\bthe \d)|(?<=\bday \d)|(?<=\bam \d)|(?<=\bden \d)|"
+    r"(?<=[a-z] \d)(?:(?<=\bthe \d)|(?<=\bday \d)|(?<=\bam \d)|(?<=\bden \d)|"
     r"(?<=\bdag \d)|(?<=\bil \d)|(?<=\ble \d)|(?<=\bd[ií]a \d))"
     r"(?:(?<=[0-3])\d)?(?:st|nd|rd|th|er|\.)?(?![\w%/-]|[.,:]\d| ?(?:%|h\b|uhr))"
     r"|(?:(?<=[0-3])\d)?(?:st|nd|rd|th)\b)",
@@ -245,17 +244,19 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         if claim.value is None:
             continue
         line, read = line + text.count("\n", read, claim.start), claim.start
-        labelled = _LABELS.search(text, max(0, claim.start - 4), claim.start)
+        near = text[max(0, claim.start - 4) : claim.start]
+        labelled = ":" in near or "=" in near or "|" in near
         label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
         if label is not None and claim.kind == "number":
             given.values[claim.forms[0]] = seq  # a small one too
         column = digest(label[1].lower()) if label else 0
-        parts = row(claim.text) if _MAYBE_ROW.search(claim.text) is not None else []
-        told = [each for part in parts for each in numbers(part)]
-        for each in told or [claim]:
+        is_row = not claim.text.isdigit() and _MAYBE_ROW.search(claim.text) is not None
+        told = [each for part in row(claim.text) for each in numbers(part)] if is_row else []
+        for each in told or (claim,):
             place += 1
             given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column, line))
-        joined += [SeenNumber(claim.value, claim.unit, seq, 0, column, line)] if told else []
+        if told:
+            joined.append(SeenNumber(claim.value, claim.unit, seq, 0, column, line))
     given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
     if len(given.numbers) > MAX_NUMBERS:
         given.lost_numbers += 1

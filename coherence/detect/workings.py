@@ -17,7 +17,10 @@ AROUND = 60
 MAX_WORKINGS = 30
 """Sums of one text that are checked."""
 
-_SIGN = lazy_regex(r"(?<=[\d%€$£)]) ?[+×*÷]|(?<=\d)[ ]?x(?= ?[$€£]?\d)|(?<=[\d%€$£]) [-−–/:](?= [$€£]?\d)")
+_SIGN = lazy_regex(
+    r"[ +×*÷x](?:(?<=[\d%€$£)] )[+×*÷]|(?<=[\d%€$£)][+×*÷])|(?<=\d )x(?= ?[$€£]?\d)|(?<=\dx)(?= ?[$€£]?\d)"
+    r"|(?<=[\d%€$£] )[-−–/:](?= [$€£]?\d))"
+)
 """A sign between numbers; those that part other things too, with spaces around."""
 _NUMBER = r"[$€£]?\d[\d.,']{0,20}(?<=\d) ?[€$£]?"
 _FIRST = lazy_regex(rf"(?<![\w.,]){_NUMBER}\Z")
