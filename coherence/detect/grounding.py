@@ -369,7 +369,7 @@ def _is_example(text: str, claim: Claim) -> bool:
     """Tell whether an id shows only what ids look like."""
     if _PLACEHOLDER.search(claim.text) is not None:
         return True
-    return _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
+    return _has_examples(text) and _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
 
 
 def _is_exact(text: str, claim: Claim) -> bool:
