@@ -81,11 +81,12 @@ def _uses() -> dict[tuple[str, str], set[str]]:
     """Return the methods that the source calls on each name, by module, and by "" for the whole package."""
     uses: dict[tuple[str, str], set[str]] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for name, way in re.findall(
-            r"\b(\w++)\)?\.(match|fullmatch|search|findall|finditer|subn?|split)\b", path.read_text()
-        ):
-            for module in ("", ".".join(path.relative_to(ROOT).with_suffix("").parts)):
-                uses.setdefault((module, name), set()).add(way)
+        module, source = ".".join(path.relative_to(ROOT).with_suffix("").parts), path.read_text()
+        for name, way in re.findall(r"\b(\w++)\)?\.(match|fullmatch|search|findall|finditer|subn?|split)\b", source):
+            for place in ("", module):
+                uses.setdefault((place, name), set()).add(way)
+        for name, table in re.findall(r"\bfor (\w+)(?:, \w+)* in (\w+):", source):
+            uses.setdefault((module, table), set()).update(uses.get((module, name), ()))
     return uses
 
 

@@ -31,7 +31,6 @@ SHORTEST, LONGEST = 500, 16_000
 BOUNDED = {
     "core.secret_contexts._OUTSIDE": 0,  # tried at one place
     "lessons.headlines._WRAPPER": 600,  # tried at the start of a line, of which no more is kept
-    "lessons.normal._REWORDINGS 0 0": 0,  # tried at the start of a message
     "lessons.masks._BEFORE_STOP": 0,  # its text has single blanks
 }
 """Patterns whose time grows faster, and how many characters they are given at most."""
