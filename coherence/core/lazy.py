@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
@@ -38,6 +38,30 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         return sorted({*vars(sys.modules[package]), *homes})
 
     return load, names
+
+
+def one_of(words: Iterable[str], first: str = "(?-i:[{}{}])") -> str:
+    r"""Return the source of an expression for the longest of some words, in any case.
+
+    It tells from the first letter where none of them stands, several times sooner than all the words in a row.
+
+    Parameters
+    ----------
+    words : iterable of str
+        Words in lower case, of letters and what stands for itself in an expression.
+    first : str
+        Form in which the first letter is sought, small and large.
+
+    Examples
+    --------
+    >>> re.findall(rf"\b(?:{one_of(['one', 'ones', 'two'])})\b", "One, ones, TWO; too", re.I)
+    ['One', 'ones', 'TWO']
+    """
+    ends: dict[str, list[str]] = {}
+    for word in sorted(words, key=len, reverse=True):
+        ends.setdefault(word[0], []).append(word[1:])
+    # Without the flag: a set of letters is looked at before an alternative is tried, a letter in any case is not.
+    return "|".join(f"{first.format(each, each.upper())}(?:{'|'.join(ends[each])})" for each in ends)
 
 
 class _LazyRegex:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.words import word_set
 from coherence.detect.language_names import LANGUAGES
 from coherence.detect.number_words import WORDS as NUMBER_WORDS
@@ -35,7 +35,7 @@ _PATHS = lazy_regex(
 DOMAIN = lazy_regex(r"(?<![\w/])(?:[\w-]{1,40}\.){1,4}(?:com|org|net|example|de|fr|es|it|io|eu|test|co|ch|at|uk)\b")
 _MAIL = lazy_regex(r"[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[\w-]{1,60}")
 _NAME = lazy_regex(r"\b[A-ZÄÖÜÉ][\w'-]{1,30}")
-_NUMBERS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
+_NUMBERS = one_of(NUMBER_WORDS)
 _NUMBER = rf"(?P<sign>[$€£])?\s?\b(?P<number>\d{{1,9}}(?:[.,]\d{{3}}){{0,3}}(?:[.,]\d{{1,2}})?|{_NUMBERS})\b"
 _UNIT = r"(?P<unit>[$€£]|[\w-]{1,20})"
 _MOST = (

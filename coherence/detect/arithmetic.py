@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import Claim
 from coherence.detect.number_words import MEASURES
 from coherence.detect.sources import Given
@@ -39,7 +39,7 @@ _FURTHER = lazy_regex(
     r"\s?(?:-|–|to|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en)\s?[-−]?\d{1,4}(?:[.,]\d)?(?![\d.,])", re.I
 )
 """The second of two numbers that share what stands behind it."""
-_UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
+_UNIT = one_of(UNITS)
 _WRITTEN = lazy_regex(rf"(\d[\d.,'{NARROW} ]{{0,40}}?)[ -]?(?:{_UNIT})", re.I)
 
 

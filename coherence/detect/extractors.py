@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from coherence.core.config import GroundingConfig
-from coherence.core.lazy import lazy_regex, twin_regex
+from coherence.core.lazy import lazy_regex, one_of, twin_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect.notations import notations
@@ -33,19 +33,9 @@ from coherence.detect.values import (
     words_once,
 )
 
-
-def _one_of(names: Iterable[str], first: str = "(?-i:[{}{}])") -> str:
-    """Return an expression for the longest of some words, in any case, that tells by the first letter if none fits."""
-    by_first: dict[str, list[str]] = {}
-    for name in sorted(names, key=len, reverse=True):
-        by_first.setdefault(name[0], []).append(name[1:])
-    # Without the flag: a set of letters is looked at before an alternative is tried, a letter in any case is not.
-    return "|".join(f"{first.format(at, at.upper())}(?:{'|'.join(ends)})" for at, ends in by_first.items())
-
-
 _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
-_UNIT, _MONEY = _one_of({*UNITS, *_NAMED}), _one_of(_NAMED)
-_SCALE = _one_of(name for name in SCALES if name.isascii() and name != "b")
+_UNIT, _MONEY = one_of({*UNITS, *_NAMED}), one_of(_NAMED)
+_SCALE = one_of(name for name in SCALES if name.isascii() and name != "b")
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """Letters that part a number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _HEX = lazy_regex("[0-9a-f]+")
@@ -93,7 +83,7 @@ _DATE = lazy_regex(
 )
 _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 """A part of every date in digits, which few texts have; it is found several times faster."""
-_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_one_of(MONTHS, '(?<=[{}{}])')})\b\.?")
+_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{one_of(MONTHS, '(?<=[{}{}])')})\b\.?")
 _MONTH_NAMES = frozenset(MONTHS)
 _DAY_BEFORE = lazy_regex(
     # the second day of "3-5 May"

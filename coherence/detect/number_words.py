@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import Claim
 from coherence.detect.values import UNITS, number_form, words_once
 
@@ -49,7 +49,7 @@ _BREAKS = str.maketrans(dict.fromkeys("-.,:;!?()[]*_\"'“”„«»/", " "))
 MAX_SPELT = 40
 """Spelt numbers of one text that are looked at."""
 
-_WORD = "|".join(sorted(WORDS, key=len, reverse=True))
+_WORD = one_of(WORDS)
 _SPELT = lazy_regex(
     rf"\b(?P<first>{_WORD})(?:[- ](?:and |et |y |e )?(?P<second>{_WORD}))?(?P<half> and a half|einhalb"
     rf"| et demie?| y media"

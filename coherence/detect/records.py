@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.detect.extractors import dates, times
 from coherence.detect.number_words import WORDS
 from coherence.detect.text_analysis import tokens
@@ -69,7 +69,7 @@ _WEEKDAYS = {
     for name in names.split()
     for token in tokens(f"{name} {name}s")
 }
-_SPELT = "|".join(sorted(WORDS, key=len, reverse=True))
+_SPELT = one_of(WORDS)
 _COUNTED = lazy_regex(
     rf"(?<![\w.,/:-])(\d{{1,6}}(?:[.,]\d{{1,3}})?|{_SPELT})[ -]?([^\W\d_]{{1,20}})(?![\w:])", re.IGNORECASE
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.detect.tables import expressions, names_by_word, table, words_by_name
 
 _TABLE = table("restrictions")
@@ -20,7 +20,7 @@ PHRASES = {
     phrase: word for word, phrases in _TABLE["phrases"].items() for phrase in phrases.replace("\n", "").split("|")
 }
 """Phrases that are read as one word."""
-PHRASE = lazy_regex(rf"\b(?:{'|'.join(sorted(PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
+PHRASE = lazy_regex(rf"\b(?:{one_of(PHRASES)})\b", re.IGNORECASE)
 NOT = _WORDS["not"]
 CONTRAST = _WORDS["contrast"]
 PREPOSITIONS = _WORDS["prepositions"]

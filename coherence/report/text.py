@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff](?:(?<=\x1b)\\[[0-?]*[ -/]*[@-~])?"
-)
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff](?:(?<=\x1b)\\[[0-?]*[ -/]*[@-~])?")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
