@@ -63,9 +63,12 @@ _HARMLESS = word_set("read run online log")
 _BINS = tokens("trash bin wastebasket recycle papelera Papierkorb corbeille cestino lixeira archive archived archiv")
 _ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{1,8}[-_]?\d{1,12}|\d{2,12})(?![\w.])")
 _VALUE = lazy_regex(r"[\w@+.,-]{4,32}")
-_HELD = lazy_regex(
-    r"[\"']?(?P<key>[A-Za-z][\w ]{1,24}?)[\"']?\s{0,2}[:=]?\s{0,2}[\"']?(?P<value>(?=[\w@+.-]{0,16}\d)[\w@+.-]{4,32})"
+_HELD = lazy_regex(  # a digit of the value is near
+    r"(?=\D{0,49}\d)[\"']?(?P<key>[A-Za-z][\w ]{1,24}?)[\"']?\s{0,2}[:=]?\s{0,2}[\"']?"
+    r"(?P<value>(?=[\w@+.-]{0,16}\d)[\w@+.-]{4,32})"
 )
+MAX_HELD = 4_000
+"""Characters of a result in which values behind the name of what is forbidden are sought."""
 _MAIL = lazy_regex(r"[\w.+-]{1,64}@([\w-]{1,60}(?:\.[\w-]{1,60}){1,4})")
 _SIGNATURE = lazy_regex(r"\b(?:def|function|func|fn|sub)\b[^\n()/]{0,80}\(")
 _CLAUSES = lazy_regex(r"[.!?;:](?=\s|$)|\n|,\s")
@@ -181,8 +184,8 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
                     self.data.marked = [*self.data.marked, " ".join((first[1].casefold(), *held))][-MAX_MARKED:]
         told = {one for each in standing if "have" in each.acts for token in each.objects for one in same(token)}
         # a token of ASCII text stands in it as it is
-        if told and (not text.isascii() or any(token in low for token in told)):
-            for found in islice(_HELD.finditer(text[:4_000]), 200):
+        if told and (not text.isascii() or any(low.find(token, 0, MAX_HELD) >= 0 for token in told)):
+            for found in islice(_HELD.finditer(text[:MAX_HELD]), 200):
                 if not told.isdisjoint(tokens(found["key"])):
                     self.data.held = [*self.data.held, _bare(found["value"])][-MAX_MARKED:]
 
