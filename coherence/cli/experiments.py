@@ -10,7 +10,7 @@ from coherence.cli.columns import print_columns
 from coherence.cli.documents import print_document
 from coherence.cli.target import opened, split_target
 from coherence.policy.experiment import HORIZON, LEAST_PAIRS, MEASURE, Experiment, judge_pattern, policy_of
-from coherence.store.rows import Measure
+from coherence.store.measures import Measure
 
 SECONDARY = "secondary, not for a verdict"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -25,7 +24,7 @@ from coherence.cli.options import (
     metrics_option,
     store_option,
 )
-from coherence.store.rows import HORIZONS, Measure
+from coherence.store.measures import HORIZONS, Measure
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -141,6 +140,8 @@ def demo(**options: Any) -> None:
 
     An older report is replaced, a store is not.
     """
+    from importlib.resources import as_file, files
+
     from coherence.cli.score import score_files
 
     with as_file(files("coherence.cli.demo_data")) as folder:

@@ -22,7 +22,7 @@ import numpy as np
 from coherence.baseline.e_process import MAX_EVIDENCE, Floats, first_crossing, log_capital, lower_bound
 from coherence.core.decisions import Policy
 from coherence.store.firings import Pairs, read_pairs
-from coherence.store.rows import Measure
+from coherence.store.measures import Measure
 from coherence.store.store import Store
 
 EvidenceVerdict: TypeAlias = Literal["helps", "harms", "no difference", "no verdict yet"]

@@ -6,7 +6,8 @@ from typing import get_args
 
 import msgspec
 
-from coherence.store.rows import HORIZONS, FiringResult, Measure
+from coherence.store.measures import HORIZONS, Measure
+from coherence.store.rows import FiringResult
 from coherence.store.store import Store
 
 
