@@ -45,7 +45,7 @@ import redaction
 import router_states
 import scope_drift
 import trust
-from showing import row, say
+from showing import row, say, summary
 
 from coherence import CoherenceSensor, EmbeddingCache, MetricInput
 from coherence.metrics import GoalDrift
@@ -276,7 +276,11 @@ def main() -> None:
     troubled = (decide, detector_cost, record_latency, redaction, hostile_text)
     for bench in (*troubled, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
+        began = time.perf_counter()
         bench.main()
+        say(f"{bench.__name__} took", f"{time.perf_counter() - began:.0f} s")
+    say("", "", "")
+    summary()
 
 
 if __name__ == "__main__":
