@@ -41,14 +41,14 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
 
 
 def one_of(words: Iterable[str], first: str = "(?-i:[{}{}])") -> str:
-    r"""Return the source of an expression for the longest of some words, in any case.
+    r"""Return the source of an expression for one of some words, in any case, the longest first.
 
     It tells from the first letter where none of them stands, several times sooner than all the words in a row.
 
     Parameters
     ----------
     words : iterable of str
-        Words in lower case, of letters and what stands for itself in an expression.
+        Words in lower case, or expressions that begin with a letter of their own.
     first : str
         Form in which the first letter is sought, small and large.
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim, number_of, one_line
 from coherence.detect.answer_text import stated_text
@@ -153,16 +153,12 @@ _ASKS_TO_SAY = lazy_regex(
 )
 """Words before those that the reader is to use."""
 _DATA_BEFORE = frozenset("[({=,:")
-_EXAMPLE = lazy_regex(
-    r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
-    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)(?:\b"
-    r"|(?<=\.))[^.!?\n]{0,30}\Z",
-    re.I,
+_SHOWS = (
+    r"such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with|starts with"
+    r"|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo"
 )
-_EXAMPLES = lazy_regex(
-    r"\b(?:such as|for |e\.?g|exampl|format|look|like|start|z\.? ?b|beispiel|wie|par ex|comme|por ej|como|ejemplo)",
-    re.I,
-)
+_EXAMPLE = lazy_regex(rf"\b(?:{one_of(_SHOWS.split('|'))})(?:\b|(?<=\.))[^.!?\n]{{0,30}}\Z", re.I)
+_EXAMPLES = lazy_regex(rf"\b(?:{one_of(_SHOWS.split('|'))})", re.I)
 """Beginnings of what :data:`_EXAMPLE` finds."""
 _FORMAT = lazy_regex(
     r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"
@@ -180,11 +176,11 @@ _ADMITS = lazy_regex(
     re.I,
 )
 """Words by which a value did not work."""
-_NUMBERED = lazy_regex(
-    r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"
-    r"|porte|sala|puerta|piso|andén)\s#?\Z",
-    re.I,
+_PLACES = (
+    "room gate door floor platform track hall seat terminal zone dock raum zimmer saal gleis tor halle salle quai"
+    " porte sala puerta piso andén"
 )
+_NUMBERED = lazy_regex(rf"\b(?:{one_of(_PLACES.split())})\s#?\Z", re.I)
 """Words before the number of one thing."""
 _ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = lazy_regex(r",\d{3}")

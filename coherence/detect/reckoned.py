@@ -15,7 +15,7 @@ from itertools import combinations, islice, pairwise
 from statistics import median
 from typing import TypeAlias
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import Claim
 from coherence.detect.arithmetic import CURRENCY_NAMES, SCALES_OF, Asked, asked_of
 from coherence.detect.sources import SMALL, Given, SeenNumber
@@ -64,16 +64,20 @@ AROUND = 80
 """Characters on each side of a number in which a word may say that it is reckoned."""
 
 
-_RECKONS = lazy_regex(
-    r"[=×+~≈÷]|[差共合总約约]"
-    r"|\b(?:total|altogether|together|combined|differen|averag|median|remain|increas|decreas|insgesamt|zusammen|gesamt"
-    r"|durchschnitt|länger|kürzer|moyenn|ensemble|promedio|quedan|restano|gemiddeld|totaal|dupli|kost|cost|cuesta)"
-    r"|\b(?:sum|in all|both|more|less|fewer|than|per|each|mean|times|fits?|spare|free|short|missing|still|against"
-    r"|compared|instead|for|twice|half|double|left|after|over|under|rest|rises?|rose|fell|grew|grown|drop(?:s|ped)?|up"
+_BEGINNINGS = (
+    r"total|altogether|together|combined|differen|averag|median|remain|increas|decreas|insgesamt|zusammen|gesamt"
+    r"|durchschnitt|länger|kürzer|moyenn|ensemble|promedio|quedan|restano|gemiddeld|totaal|dupli|kost|cost|cuesta"
+)
+_WHOLE = (
+    r"sum|in all|both|more|less|fewer|than|per|each|mean|times|fits?|spare|free|short|missing|still|against"
+    r"|compared|instead|for|twice|half|double|left|after|over|under|rest|rises?|rose|fell|grew|grown|drops?|dropped|up"
     r"|down|saves?|cheaper|longer|shorter|faster|slower|about|around|roughly|approx|almost|nearly|so|thus|therefore"
     r"|makes?|comes?|leaves?|minus|plus|equals?|that's|which is|summe|mehr|weniger|pro|je|übrig|bleib\w*|nach|für"
     r"|unterschied|also|macht|rund|etwa|somme|moins|par|chac\w+|reste|soit|donc|environ|après|pour|suma|más|menos|por"
-    r"|cada|media|entre|son|unos|decir|para|somma|più|meno|testa|ciascun\w|quindi|circa|samen|meer|minder|dus|voor)\b",
+    r"|cada|media|entre|son|unos|decir|para|somma|più|meno|testa|ciascun\w|quindi|circa|samen|meer|minder|dus|voor"
+)
+_RECKONS = lazy_regex(
+    rf"[=×+~≈÷差共合总約约]|\b(?:{one_of(_BEGINNINGS.split('|'))}|(?:{one_of(_WHOLE.split('|'))})\b)",
     re.I,
 )
 """Words, and beginnings of words, that tell of a number that is reckoned."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import combinations, islice, pairwise
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import Claim
 from coherence.detect.arithmetic import CURRENCY_NAMES
 from coherence.detect.number_words import spelt
@@ -46,9 +46,12 @@ DAY = 86_400.0
 _CHAIN = lazy_regex(r"\+?\d[\d ()/-]{4,22}[\dXx]")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,3}(?![\w/:-]|[.,]\d)")
+_TIMES_WORDS = (
+    r"each|per|times|every|apiece|both|total|altogether|je|jede\w*|pro|mal|insgesamt|chaque|par|fois|chacun\w*|cada|por"
+    r"|veces|nights?|days?|weeks?|months?|years?"
+)
 _TIMES = lazy_regex(
-    r"\b(?:each|per|times|every|apiece|both|total|altogether|je|jede\w*|pro|mal|insgesamt|chaque|par|fois|chacun\w*|cada"
-    r"|por|veces|nights?|days?|weeks?|months?|years?)\b|[x×*]",
+    rf"\b(?:{one_of(_TIMES_WORDS.split('|'))})\b|[x×*]",
     re.IGNORECASE,
 )
 _ZONE = lazy_regex(
