@@ -118,7 +118,7 @@ _ARGUED = twin_regex(
 _NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
 """A bracket directly behind a name, as every name with arguments has it; most stand behind a space."""
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
-_BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
+_SIGNS = frozenset("$€£¥₹")
 _NUMBER = twin_regex(
     # Most numbers have no separators.
     rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:\d{{0,14}}+(?!\d|[.,']\d|e[+-]?\d|[ {NARROW}]\d{{3}})"
@@ -227,8 +227,7 @@ def ids(text: str) -> list[Claim]:
             plain = plain.removeprefix("v")
         forms: tuple[str, ...] = (f"id:{plain}",)
         if match["version"] and _GROUPED.fullmatch(said):
-            before = _BEFORE.search(text, max(0, start - 5), start)
-            if _PRICED.match(text, match.end()) or (before and (before[1] or before[2].lower() in CURRENCIES)):
+            if _PRICED.match(text, match.end()) or _currency_before(text, start)[0]:
                 continue  # a price in groups of three
             forms += (digits_form(plain),)
         also = ()
@@ -417,8 +416,7 @@ def numbers(text: str) -> list[Claim]:
             if numbering is not None and numbering.end() == stop + 1:
                 continue
         near = text[max(0, start - 4) : start]
-        before = _currency_before(text, start) if near and near[-1] in _ENDS_CURRENCY else None
-        currency = (before[1] or before[2]) if before else ""
+        currency, begin = _currency_before(text, start) if near and near[-1] in _ENDS_CURRENCY else ("", start)
         after = match["after"]
         if after:
             after = after.replace("-", " ")
@@ -433,18 +431,31 @@ def numbers(text: str) -> list[Claim]:
             continue
         forms, also, value, grain, unit = stated
         kind = "amount" if unit else "number"
-        begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
+        if not (currency and unit == CURRENCIES[currency.lower()]):
+            begin = start
         found.append(Claim(kind, text[begin:end].strip(), begin, forms, also, value, grain, unit))
         if " " in digits or NARROW in digits:
             found += [_part(part, start) for part in _DIGITS.finditer(digits)]
     return found
 
 
-def _currency_before(text: str, start: int) -> re.Match[str] | None:
-    """Find a sign or three letters that stand for a currency directly before a number, or before its sign."""
-    bare = text[max(0, start - 5) : start].rstrip(" -−")
-    known = bare[-1:] in CURRENCIES or bare[-3:].lower() in CURRENCIES
-    return _BEFORE.search(text, max(0, start - 5), start) if known else None
+def _currency_before(text: str, start: int) -> tuple[str, int]:
+    """Return the sign or the three letters of a currency directly before a number, or before its sign, and its place.
+
+    Examples
+    --------
+    >>> _currency_before("for USD -5", 9), _currency_before("for 5", 4)
+    (('USD', 4), ('', 4))
+    """
+    at = start - text.startswith(("-", "−"), start - 1, start)
+    at -= text.startswith(" ", at - 1, at)
+    if text[at - 1 : at] in _SIGNS:
+        return text[at - 1], at - 1
+    name = text[at - 3 : at] if at > 2 else ""
+    if name.lower() not in CURRENCIES or not name.isascii():
+        return "", start
+    before = text[at - 4 : at - 3]
+    return ("", start) if before.isalnum() or before == "_" else (name, at - 3)
 
 
 class _Stated(NamedTuple):
