@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
+import msgspec
+
 from coherence import Monitor
 from coherence.core.events import Message
 from coherence.core.redact import prepare, redact, redact_value
@@ -16,6 +18,7 @@ from coherence.lessons import LessonStore
 from coherence.lessons.normal import normalise
 from coherence.lessons.shell import read_line
 from coherence.providers.readers import read_transcripts
+from coherence.providers.transcript import Step, Transcript
 from coherence.report.html import render_html
 from coherence.report.score import score_transcript
 
@@ -44,11 +47,15 @@ def _checked(monitor: Monitor, tool: str, key: str) -> Api:
     return lambda text: monitor.check(tool, {key: text})
 
 
-def _score(folder: Path, text: str) -> str:
+def _read(folder: Path, text: str) -> list[Transcript]:
     path = folder / "run.jsonl"
     steps = [{"role": "assistant", "content": text}]
     path.write_text(json.dumps({"goal": "Find it", "steps": steps}, ensure_ascii=False) + "\n", encoding="utf-8")
-    return render_html([score_transcript(read_transcripts(path)[0], embedder=False)])
+    return read_transcripts(path)
+
+
+def _saying(text: str) -> Transcript:
+    return Transcript(id="a", goal="Find it", steps=(Step(role="assistant", content=text),))
 
 
 def _learn(lessons: LessonStore, text: str) -> None:
@@ -66,6 +73,7 @@ def apis() -> Iterator[dict[str, Api]]:
         Monitor(agent="a", goal="Find the price", embedder=False) as monitor,
     ):
         folder = Path(made)
+        scored = score_transcript(_saying("Found"), embedder=False)
         yield {
             "redact": redact,
             "redact_value": lambda text: redact_value({"a": [text], text[:90]: text}),
@@ -85,5 +93,7 @@ def apis() -> Iterator[dict[str, Api]]:
             "normalise": normalise,
             "read_line": read_line,
             "LessonStore.record and query": lambda text: _learn(lessons, text),
-            "read_transcripts, score and render": lambda text: _score(folder, text),
+            "read_transcripts": lambda text: _read(folder, text),
+            "score_transcript": lambda text: score_transcript(_saying(text), embedder=False),
+            "render_html": lambda text: render_html([msgspec.structs.replace(scored, transcript=_saying(text))]),
         }

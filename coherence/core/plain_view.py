@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from coherence.core.lazy import lazy_regex
 
-_CSI = r"\[[0-?]{0,64}(?:[@-~]| q)"
+_CSI = r"\[[0-?]{0,64}+(?:[@-~]| q)"
 _SEQUENCE = rf"\x1b(?:{_CSI}|\][^\x07\x1b]{{0,4096}}(?:\x07|\x1b\\)|\([B0]|[78=>])|\x9b{_CSI[2:]}"
 _ESCAPES = lazy_regex(_SEQUENCE)
 """Control sequences of a terminal."""
@@ -20,7 +20,7 @@ _WRITTEN_ESCAPES = lazy_regex(rf"{_SEQUENCE}|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e){
 """The same, and colours as they are written in JSON and in source code."""
 _SEAM = lazy_regex(r"\0(?<=[\w-]\0)\0*+(?=[\w-])", re.ASCII)
 """Sequences between two characters of words, where these are ``\\0``."""
-_TAKES_A_LETTER = lazy_regex(r"(?:\x9b|(?:\x1b|1[bB]|033|\\e)\[)[0-?]{0,64}[A-Za-ln-z](?=[\w-])")
+_TAKES_A_LETTER = lazy_regex(r"(?:\x9b|(?:\x1b|1[bB]|033|\\e)\[)[0-?]{0,64}+[A-Za-ln-z](?=[\w-])")
 """A sequence other than a colour directly before a word: its last letter may be the first one of a secret."""
 
 _WRITTEN = ("u001b[", "u001B[", "x1b[", "x1B[", "033[", "\\e[")

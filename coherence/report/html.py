@@ -323,7 +323,8 @@ def _texts(run: ScoredRun, at: int) -> _Texts:
     room = min(max(LOG_LENGTH // len(run.readings) // (speaks + len(calls)), MIN_TEXT), MAX_TEXT)
 
     def cut(text: str) -> _Clipped:
-        return _Clipped(clip(text, room), len(clean(text).strip("\n")) - room)
+        whole = clean(text).strip("\n")
+        return _Clipped(clip(whole, room), len(whole) - room)
 
     return _Texts(
         "Message" if step.role != "tool" else "Result, an error" if step.is_error else "Result",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff](?:(?<=\x1b)\\[[0-?]*[ -/]*[@-~])?")
+_CONTROLS = "\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"
+_COLOUR = "\\[[0-?]*+[ -/]*+[@-~]"
+# A run at once, and a set of characters first: each is several times faster.
+_UNPRINTABLE = re.compile(f"[\x1b{_CONTROLS}](?:(?<=\x1b){_COLOUR})?(?:[{_CONTROLS}]++|\x1b(?:{_COLOUR})?)*+")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -24,16 +27,21 @@ def undirected(text: str) -> str:
     return _BIDI.sub("", text)
 
 
+READ = 50
+"""Characters that are read for one that is shown: there may be control characters among them."""
+
+
 def clip(text: str, length: int) -> str:
-    r"""Return the beginning of a text, whitespace kept.
+    r"""Return the beginning of a text, whitespace kept; of a very long one only its first part is read.
 
     Examples
     --------
     >>> clip("one\n  two", 7)
     'one\n  t…'
     """
-    text = clean(text).strip("\n")
-    return text if len(text) <= length else text[:length].rstrip() + "…"
+    most = READ * length
+    begun = clean(text[:most]).strip("\n")
+    return begun if len(begun) <= length and len(text) <= most else begun[:length].rstrip() + "…"
 
 
 def number(value: float | None) -> str:
