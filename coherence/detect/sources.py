@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, islice, pairwise
+from operator import itemgetter
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -160,7 +161,9 @@ def take_source(
 
 def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     values, written = given.values, given.written
-    for left, claim in enumerate(claims, -len(claims)):
+    # What is said again counts where it is said last.
+    last = {(claim.text, claim.forms, claim.also): (left, claim) for left, claim in enumerate(claims, -len(claims))}
+    for left, claim in sorted(last.values(), key=itemgetter(0)) if len(last) < len(claims) else last.values():
         if claim.kind == "quote":
             continue  # its words are known
         known = claim.kind != "number" or claim.value not in SMALL or claim.grain != 1.0  # or it may be anything
@@ -240,10 +243,11 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
     given.code = given.code or any(claim.kind == "function" for claim in claims)
     attached = list(islice(_attached(text), MAX_ATTACHED))
     given.values.update({each.forms[0]: seq for each in attached if each.value not in SMALL})
-    for claim in sorted((*claims, *attached), key=lambda each: each.start) if attached else claims:
-        if claim.value is None:
-            continue
-        line, read = line + text.count("\n", read, claim.start), claim.start
+    valued = [claim for claim in claims if claim.value is not None]
+    if attached:
+        valued = sorted((*valued, *attached), key=lambda each: each.start)
+    over = len(valued) - MAX_NUMBERS
+    for left, claim in enumerate(valued, -over):
         near = text[max(0, claim.start - 4) : claim.start]
         labelled = ":" in near or "=" in near or "|" in near
         label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
@@ -252,15 +256,19 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         column = digest(label[1].lower()) if label else 0
         is_row = not claim.text.isdigit() and _MAYBE_ROW.search(claim.text) is not None
         told = [each for part in row(claim.text) for each in numbers(part)] if is_row else []
+        if left < 0 and not told:  # so many follow that this one is not kept
+            place += 1
+            continue
+        line, read = line + text.count("\n", read, claim.start), claim.start
         for each in told or (claim,):
             place += 1
             given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column, line))
         if told:
-            joined.append(SeenNumber(claim.value, claim.unit, seq, 0, column, line))
+            joined.append(SeenNumber(claim.value or 0.0, claim.unit, seq, 0, column, line))
     given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
-    if len(given.numbers) > MAX_NUMBERS:
+    if over > 0 or len(given.numbers) > MAX_NUMBERS:
         given.lost_numbers += 1
-        del given.numbers[: len(given.numbers) - MAX_NUMBERS]
+        del given.numbers[:-MAX_NUMBERS]
 
 
 def _attached(text: str) -> Iterator[Claim]:
