@@ -118,7 +118,7 @@ _ARGUED = twin_regex(
 _NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
 """A bracket directly behind a name, as every name with arguments has it; most stand behind a space."""
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
-_SIGNS = frozenset("$€£¥₹")
+_MONEY_SIGNS = frozenset("$€£¥₹")
 _NUMBER = twin_regex(
     # Most numbers have no separators.
     rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:\d{{0,14}}+(?!\d|[.,']\d|e[+-]?\d|[ {NARROW}]\d{{3}})"
@@ -449,7 +449,7 @@ def _currency_before(text: str, start: int) -> tuple[str, int]:
     """
     at = start - text.startswith(("-", "−"), start - 1, start)
     at -= text.startswith(" ", at - 1, at)
-    if text[at - 1 : at] in _SIGNS:
+    if text[at - 1 : at] in _MONEY_SIGNS:
         return text[at - 1], at - 1
     name = text[at - 3 : at] if at > 2 else ""
     if name.lower() not in CURRENCIES or not name.isascii():

@@ -320,9 +320,12 @@ def _is_known(given: Given, code: int) -> bool:
 
 def lookup(given: Given, forms: Sequence[str]) -> int | None:
     """Return the newest event that gave one of some forms, ``None`` if none did; 0 if nobody knows any more which."""
-    keys = [form_key(form) for form in forms]
-    newest = max((seq for key in keys if (seq := given.values.get(key)) is not None), default=None)
-    if newest is None and given.faded.count and any(digest(key) in given.faded for key in keys):
+    values, newest = given.values, None
+    for form in forms:
+        seq = values.get(form if len(form) <= MAX_FORM else form_key(form))
+        if seq is not None and (newest is None or seq > newest):
+            newest = seq
+    if newest is None and given.faded.count and any(digest(form_key(form)) in given.faded for form in forms):
         return 0
     return newest
 
