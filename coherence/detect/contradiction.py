@@ -7,6 +7,7 @@ the newest results that speak of the same thing; a later one that agrees makes t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from posixpath import basename
 
@@ -197,10 +198,13 @@ class ClaimFacts(msgspec.Struct):
     """Text that the newest call writes, if it came after that message."""
 
     def passes_over(self, answer: str) -> Passed | None:
-        """Return what the newest message, which is an answer, passes over."""
-        if not self.outcomes or self.newest is not None or len(answer) > SHORT_ANSWER:
+        """Return what the newest message, which is an answer, passes over: no call that came out after it."""
+        return self._passed_by(answer, [each for each in self.outcomes if each.seq < self.said])
+
+    def _passed_by(self, text: str, outcomes: Sequence[Outcome]) -> Passed | None:
+        if not outcomes or self.newest is not None or len(text) > SHORT_ANSWER:
             return None
-        return passed_over(self.outcomes, statements(answer), answer, self.earlier)
+        return passed_over(outcomes, statements(text), text, self.earlier)
 
     def written_over(self) -> Passed | None:
         """Return what the newest call writes and so passes over.
@@ -211,7 +215,7 @@ class ClaimFacts(msgspec.Struct):
         written = self.written
         if written is None:
             return None
-        found = replace(self, newest=written.newest).passes_over(written.text)
+        found = replace(self, newest=written.newest)._passed_by(written.text, self.outcomes)
         if found is None or not HANDING_IN.isdisjoint(name_words(written.tool)):
             return found
         if found.statement[:1].islower() or (found.why == "not done" and self.dictated):

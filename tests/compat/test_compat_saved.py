@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from property_sizes import examples
 
@@ -54,6 +54,16 @@ def lived(events: list[LLMEvent], start: float = 0.0) -> Regulator:
     return regulator
 
 
+AFTER_ITS_ANSWER = [
+    *[LLMEvent.turn_start("Refactor fetch_user to be async")] * 3,
+    LLMEvent.turn_complete("Refactor fetch_user to be async"),
+    LLMEvent.tool_call("search", None),
+    LLMEvent.tool_result("search", False, 0, None),
+]
+"""A call fails behind an answer for which a decision was asked."""
+
+
+@example(AFTER_ITS_ANSWER, [])
 @examples(60)
 @given(st.lists(EVENTS, max_size=40), st.lists(EVENTS, max_size=10))
 def test_compat_saved_what_is_read_back_is_what_was_written(before: list[LLMEvent], after: list[LLMEvent]) -> None:

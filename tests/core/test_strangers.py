@@ -49,6 +49,7 @@ acts = pytest.mark.parametrize("act", cases(ACTS))
 
 @pytest.fixture(autouse=True)
 def end_what_hangs() -> Iterator[None]:
+    hostile.let_go()  # of a test before, in another file
     yield
     hostile.let_go()
 

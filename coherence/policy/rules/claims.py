@@ -55,7 +55,7 @@ class ContradictedClaim:
 
     def __init__(self) -> None:
         self._quiet = quiet(self.name)
-        self._known: tuple[Answer, Passed | None] | None = None
+        self._known: tuple[Answer, int, Passed | None] | None = None
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest message."""
@@ -90,9 +90,11 @@ class ContradictedClaim:
             return self._quiet
         if not answer.final and state.grounding.data.asked_seq != answer.seq:
             return self._quiet
-        if self._known is None or self._known[0] is not answer:  # ticks come again with nothing new
-            self._known = answer, data.passes_over(answer.text)
-        return self._passed(self._known[1], data.said) or self._quiet
+        newest = data.outcomes[-1].seq if data.outcomes else 0
+        # Ticks come again with nothing new; where results came, those before the answer may be forgotten.
+        if self._known is None or self._known[0] is not answer or self._known[1] != newest:
+            self._known = answer, newest, data.passes_over(answer.text)
+        return self._passed(self._known[2], data.said) or self._quiet
 
     def _passed(self, passed: Passed | None, seq: int) -> Finding | None:
         """Return the finding of what passes over how a call came out."""

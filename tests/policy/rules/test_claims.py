@@ -61,6 +61,18 @@ def test_contradicted_claim_quotes_both_and_makes_the_light_orange_until_the_age
     assert not claim.active
 
 
+@pytest.mark.parametrize("fails_after", [False, True])
+def test_contradicted_claim_of_an_answer_is_about_calls_before_it(fails_after: bool) -> None:
+    m = Monitor(goal="Refactor fetch_user to be async", embedder=False)
+    if not fails_after:
+        m.tool_result("no such file", call=m.tool_call("search", {}), error=True)
+    m.message("assistant", "Refactored fetch_user to be async")
+    m.decide()
+    if fails_after:
+        m.tool_result("no such file", call=m.tool_call("search", {}), error=True)
+    assert any(each.rule == "contradicted_claim" and each.active for each in m.decide().findings) != fails_after
+
+
 @pytest.mark.parametrize("pair", BROKEN, ids=lambda pair: pair["goal"])
 def test_broken_constraint_tells_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
     wrong = found(pair, "wrong", "broken_constraint")
