@@ -52,10 +52,10 @@ with (
         notifier=lambda notice: print(f"told: {notice.kind} {notice.patch}"),
     ) as guard,
 ):
-    for number in range(1, 601):
+    for number in range(1, 1_201):
         with suppress(ConnectionError):
             guard.run(partial(build, monitor, number), agent="builder", task="build a package")
-        if number in (100, 110, 600):
+        if number in (100, 110, 1_200):
             state = router.diagnose(traces=guard.traces("builder"), before_metrics=measures_of(monitor.result))
             weak = [f"{line.name} {line.score:.2f}" for line in state.lines if line.score is not None and line.cautious]
             print(f"after {number} builds: state {state.code}, weak: {', '.join(weak) or 'nothing'}")

@@ -73,7 +73,7 @@ SAYS = {
         "after 100 builds: state 1",  # the first line, stability, is strong
         "told: accepted {'fallback': True, 'timeout_factor': 1.25}",
         "after 110 builds: state 0",
-        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 600 builds: state 1",
+        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 1200 builds: state 1",
     ],
     "guard_existing_agent.py": [
         "About your question “Where is the invoice of May?”: the invoice is in the mail. \nAbout ",
