@@ -5,32 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice
 from operator import attrgetter
 from string import ascii_letters
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from coherence.core.config import GroundingConfig
 from coherence.core.lazy import lazy_regex, one_of, twin_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
+from coherence.detect.dates import dates
 from coherence.detect.notations import notations
 from coherence.detect.values import (
     CURRENCIES,
     FIELD_UNITS,
-    MONTHS,
     NARROW,
     SCALES,
     UNITS,
     UNSURE,
-    date_form,
+    has_digits,
     number_form,
     path_forms,
     quantity,
     url_form,
     words,
-    words_once,
 )
 
 _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
@@ -39,9 +38,8 @@ _SCALE = one_of(name for name in SCALES if name.isascii() and name != "b")
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """Letters that part a number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _HEX = lazy_regex("[0-9a-f]+")
-_DIGIT = lazy_regex(r"\d")
-"""A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
-here look back *behind* their first character."""
+# A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
+# here look back *behind* their first character.
 _URL = lazy_regex(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
 _EMAIL = lazy_regex(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
 _PAPER = lazy_regex(  # a DOI; an id of arXiv
@@ -73,26 +71,6 @@ _ORDINAL = lazy_regex(  # "21st", "1990s", "4k", "2h30", "10-day"
 _POWERS = frozenset(f"{scale}{power}" for scale in ("m", "mm", "cm", "dm", "km", "hm", "ft", "in") for power in "23")
 """Units of area and volume."""
 
-_DATE = lazy_regex(
-    r"(?=\d{1,4}[-./年])(?<![^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?<![./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
-    r"|(?P<y6>(?:19|20)\d\d)-(?P<m6>0[1-9]|1[0-2])(?![\w/-])"  # 2024-05
-    r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
-    r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"  # 14.5. without a year
-    r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
-    r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
-)
-_MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
-"""A part of every date in digits, which few texts have; it is found several times faster."""
-_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{one_of(MONTHS, '(?<=[{}{}])')})\b\.?")
-_MONTH_NAMES = frozenset(MONTHS)
-_DAY_BEFORE = lazy_regex(
-    # the second day of "3-5 May"
-    r"(\d(?:(?<![\d.:/-]\d)|(?<=\s\d-\d)|(?<=\s\d\d-\d))\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z",
-    re.I,
-)
-# The number in "May 10:30" or "May 1,200" is no day.
-_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
-_YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::(?P<s>\d\d)(?:\.\d{1,9})?)?"
     r"|\.(?P<m2>\d\d)(?= ?(?:[ap]\.?m|uhr)\b))"  # "5.30" alone is a number
@@ -159,11 +137,6 @@ def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Ite
         yield match
 
 
-@lru_cache(maxsize=4)  # most extractors ask
-def _has_digits(text: str) -> bool:
-    return _DIGIT.search(text) is not None
-
-
 def urls(text: str) -> list[Claim]:
     """Web addresses; the same with or without scheme, ``www.``, trailing slash, fragment and tracking."""
     if "://" not in text and "www." not in text.lower():
@@ -195,7 +168,7 @@ def emails(text: str) -> list[Claim]:
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
     found: list[Claim] = []
-    if not _has_digits(text):
+    if not has_digits(text):
         return found
     for match in _matches(_PAPER, text, found):
         plain = match[0].rstrip(".").lower()
@@ -208,7 +181,7 @@ def papers(text: str) -> list[Claim]:
 def ids(text: str) -> list[Claim]:
     """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
     found: list[Claim] = []
-    if not _has_digits(text):
+    if not has_digits(text):
         return found
     for match in _matches(_ID, text, found):
         said, start = match["found"], match.start("found")
@@ -243,82 +216,10 @@ def ids(text: str) -> list[Claim]:
     return found
 
 
-def dates(text: str) -> list[Claim]:
-    """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
-    found: list[Claim] = []
-    if not _has_digits(text):
-        return found
-    for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
-        if match["d5"]:
-            if 1 <= int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
-                found.append(_date(match[0], match.start(), (None, int(match["m5"]), int(match["d5"]))))
-            continue
-        if match["y6"]:
-            found.append(_date(match[0], match.start(), (int(match["y6"]), int(match["m6"]), None)))
-            continue
-        if match["y"] or match["y3"]:
-            year = int(match["y"] or match["y3"])
-            month, day = int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"])
-            found.append(_date(match[0], match.start(), (year, month, day)))
-        else:
-            year = int(match["y2"] or f"20{match['y4']}")
-            one, two = int(match["a"] or match["a2"]), int(match["b"] or match["b2"])
-            found.append(_date(match[0], match.start(), (year, one, two), (year, two, one)))
-
-    for match in takewhile(lambda _: len(found) < MAX_CLAIMS, _months(text)):
-        start, end = match.span()
-        found_day = _DAY_BEFORE.search(text, max(0, start - 40), start)
-        if found_day is not None:
-            start = found_day.start(1)
-        elif (found_day := _DAY_AFTER.match(text, end)) is not None:
-            end = found_day.end()
-        found_year = _YEAR_AFTER.match(text, end)
-        end = found_year.end() if found_year is not None else end
-        if found_day is not None or found_year is not None:
-            month = MONTHS[match[0].lower().rstrip(".")]
-            in_year, on_day = int(found_year[1]) if found_year else None, int(found_day[1]) if found_day else None
-            found.append(_date(text[start:end], start, (in_year, month, on_day)))
-    return found
-
-
-def _months(text: str) -> Iterator[re.Match[str]]:
-    """Yield the names of months in a text."""
-    if not text.isascii() or not _MONTH_NAMES.isdisjoint(words_once(text)):
-        yield from _MONTHS.finditer(text)
-
-
-_Day: TypeAlias = tuple[int | None, int, int | None]
-"""Year, month and day of a date, as far as they are said."""
-
-
-def _date(text: str, start: int, *days: _Day) -> Claim:
-    """Return the claim of a date that is one of some days."""
-    forms, also = _day_forms(days)
-    return Claim(
-        "date", text, start, forms or (f"d:{text.lower()}",), also
-    )  # there is no such day: a source may say so
-
-
-@lru_cache(maxsize=5_000)
-def _day_forms(days: tuple[_Day, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the forms of some days, and what a source that has them gives beside them."""
-    forms, also = list[str](), list[str]()
-    for year, month, day in days:
-        form = date_form(year, month, day)
-        if form is None:
-            continue
-        forms.append(form)
-        if year is None:
-            also.append(form.replace("d:", "anyyear:"))
-        else:
-            also += [f"d:{year:04d}-{month:02d}", f"n:{year}", *([f"d:{month:02d}-{day:02d}"] if day else [])]
-    return tuple(forms), tuple(also)
-
-
 def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
     found: list[Claim] = []
-    if not _has_digits(text):
+    if not has_digits(text):
         return found
     found += notations(text)
     for match in _matches(_TIME, text, found):
@@ -406,7 +307,7 @@ def numbers(text: str) -> list[Claim]:
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
     """
     found: list[Claim] = []
-    if not _has_digits(text):
+    if not has_digits(text):
         return found
     for match in _matches(_NUMBER, text, found):
         start, (stop, end) = match.start(), match.span("after")

@@ -153,12 +153,13 @@ _ASKS_TO_SAY = lazy_regex(
 )
 """Words before those that the reader is to use."""
 _DATA_BEFORE = frozenset("[({=,:")
-_SHOWS = (
+_SHOW_WORDS = (
     r"such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with|starts with"
     r"|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo"
 )
-_EXAMPLE = lazy_regex(rf"\b(?:{one_of(_SHOWS.split('|'))})(?:\b|(?<=\.))[^.!?\n]{{0,30}}\Z", re.I)
-_EXAMPLES = lazy_regex(rf"\b(?:{one_of(_SHOWS.split('|'))})", re.I)
+_SHOWS = one_of(_SHOW_WORDS.split("|"))
+_EXAMPLE = lazy_regex(rf"\b(?:{_SHOWS})(?:\b|(?<=\.))[^.!?\n]{{0,30}}\Z", re.I)
+_EXAMPLES = lazy_regex(rf"\b(?:{_SHOWS})", re.I)
 """Beginnings of what :data:`_EXAMPLE` finds."""
 _FORMAT = lazy_regex(
     r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.lazy import lazy_regex, one_of
-from coherence.detect.extractors import dates, times
+from coherence.detect.dates import dates
+from coherence.detect.extractors import times
 from coherence.detect.number_words import WORDS
 from coherence.detect.text_analysis import tokens
 from coherence.detect.text_tables import table_of

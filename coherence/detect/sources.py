@@ -163,7 +163,7 @@ def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     values, written = given.values, given.written
     # What is said again counts where it is said last.
     last = {(claim.text, claim.forms, claim.also): (left, claim) for left, claim in enumerate(claims, -len(claims))}
-    for left, claim in sorted(last.values(), key=itemgetter(0)) if len(last) < len(claims) else last.values():
+    for left, claim in sorted(last.values(), key=itemgetter(0)):
         if claim.kind == "quote":
             continue  # its words are known
         known = claim.kind != "number" or claim.value not in SMALL or claim.grain != 1.0  # or it may be anything
@@ -322,7 +322,7 @@ def lookup(given: Given, forms: Sequence[str]) -> int | None:
     """Return the newest event that gave one of some forms, ``None`` if none did; 0 if nobody knows any more which."""
     values, newest = given.values, None
     for form in forms:
-        seq = values.get(form if len(form) <= MAX_FORM else form_key(form))
+        seq = values.get(form_key(form))
         if seq is not None and (newest is None or seq > newest):
             newest = seq
     if newest is None and given.faded.count and any(digest(form_key(form)) in given.faded for form in forms):
