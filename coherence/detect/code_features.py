@@ -15,13 +15,12 @@ WATCHING = ("logging", "tracing", "metrics", "interface")
 """Features that tell what happens, or are a thing of their own: hardly ever a means to mend something."""
 
 _FEATURES: dict[str, dict[str, str]] = table("additions")["features"]
-_NAMED = lazy_regex(
-    "|".join(
-        rf"(?P<{name}>(?<!\w)(?:{expression(texts['words'])})(?!\w)|{expression(texts['dense'])})"
-        for name, texts in _FEATURES.items()
-    ),
-    re.IGNORECASE,
+_GROUPS = "|".join(
+    rf"(?P<{name}>(?<!\w)(?:{expression(texts['words'])})(?!\w)|{expression(texts['dense'])})"
+    for name, texts in _FEATURES.items()
 )
+# Within a word no group is tried: only a name of Chinese, Japanese or Korean may begin there.
+_NAMED = lazy_regex(rf"(?:(?<!\w)|(?=[\u3000-\uffff]))(?:{_GROUPS})", re.IGNORECASE)
 """One group for each feature."""
 _CODE_FEATURES = lazy_regex(
     r"(?P<logging>\blog(?:ger|ging)?[.:]{1,2}\w|console\.(?:log|info|warn|error))"
