@@ -358,11 +358,17 @@ def _arrived(task: str, tokens: Sequence[str], evidence: Evidence) -> Iterator[s
 
 
 def _gains(tokens: Sequence[str], at: int) -> bool:
-    before = [token for token in tokens[max(0, at - 2) : at] if token not in NOW | {"also"}]
+    token = tokens[at]
+    if token in THERE:
+        return True
+    has = token in ("has", "have")
+    if not has and token not in GAINING:
+        return False
+    before = [each for each in tokens[max(0, at - 2) : at] if each not in NOW and each != "also"]
     # "The table also has a trigger" tells of a change, "They also have rooms" of somebody.
-    if tokens[at] in ("has", "have"):
+    if has:
         return bool(before) and before[-1] not in PRONOUNS
-    return tokens[at] in THERE or (tokens[at] in GAINING and (not before or before[-1] not in MORE | ARTICLES))
+    return not before or (before[-1] not in MORE and before[-1] not in ARTICLES)
 
 
 def _changed(task: str, tokens: Sequence[str]) -> Iterator[str]:
