@@ -92,6 +92,17 @@ def _between(text: str, removed: re.Pattern[str]) -> Iterator[tuple[str, int, in
     yield text[at:], at, len(text)
 
 
+def without_escapes(text: str) -> str:
+    r"""Return a text without the control sequences of a terminal.
+
+    Examples
+    --------
+    >>> without_escapes("see \x1b[1;32mghost\x1b[0m")
+    'see ghost'
+    """
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
 def found_without_escapes(text: str, find: Finder) -> Iterator[Found]:
     r"""Yield what is found in a text without the control sequences of a terminal, by its places in the text.
 

@@ -120,11 +120,11 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{' / '.join(f'“{text}”' for text in self.texts)} {self.why}" if self.texts else self.why
 
 
-MAX_CLAIMS = 2_000
+MAX_CLAIMS = 1_500
 """Claims of one text that are looked at."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """One checkable value in a text, as an extractor finds it."""
 
     kind: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
@@ -124,16 +124,29 @@ def is_scalar(metric: object) -> bool:
     compute = getattr(metric, "compute", None)
     if not callable(compute):
         raise TypeError(f"{metric!r} has no compute method")
-    try:
-        parameters = list(inspect.signature(compute).parameters.values())
-    except ValueError:  # written in C, it may have no signature
-        return False
-    # Of a class, compute has its self as the first parameter still.
     if inspect.isclass(metric):
         bound = isinstance(inspect.getattr_static(metric, "compute", None), staticmethod | classmethod)
-        parameters = parameters if bound else parameters[1:]
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return not any(p.kind in (*positional, inspect.Parameter.VAR_POSITIONAL) for p in parameters)
+        # Of a class, compute has its self as the first parameter still.
+        function, given = compute, 0 if bound else 1
+    elif inspect.ismethod(compute):
+        function, given = compute.__func__, 1
+    else:
+        function, given = compute, 0
+    return (_takes_no_input if inspect.isfunction(function) else _takes_no_input.__wrapped__)(function, given)
+
+
+@lru_cache(maxsize=200)  # the metrics of each agent are asked
+def _takes_no_input(function: Callable[..., Any], given: int) -> bool:
+    """Tell whether a function has no positional parameters but for the first ones that are given."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:  # written in C, it may have no signature
+        return False
+    taken = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    left = parameters[given:] if parameters and parameters[0].kind in taken else parameters
+    return len(parameters) >= given and not any(
+        each.kind in {*taken, inspect.Parameter.VAR_POSITIONAL} for each in left
+    )
 
 
 def check_metric(metric: object) -> None:

@@ -46,7 +46,7 @@ from coherence.detect.code_features import (
 )
 from coherence.detect.languages import FUNCTION_WORDS, differ, language
 from coherence.detect.ngrams import bag, shares
-from coherence.detect.tables import expressions, table, words_by_name
+from coherence.detect.tables import announcing, expressions, table, words_by_name
 from coherence.detect.text_analysis import statements
 from coherence.detect.violations import forbidden
 
@@ -71,10 +71,10 @@ _TABLE = table("additions")
 _WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
 _bag = lru_cache(maxsize=4)(bag)
 
-_STRONG = _FORMS["strong"]
+_STRONG = announcing(_TABLE["strong"])
 """Words by which an answer says that something goes beyond the task."""
 
-_WEAK = _FORMS["weak"]
+_WEAK = announcing(_TABLE["weak"])
 """Words by which an answer says that there is more, which may belong to the task."""
 
 _DENSE_NOT = lazy_regex("没有|未|不要|并没|无需|ません|なし")

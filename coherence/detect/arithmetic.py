@@ -34,6 +34,8 @@ _ABOUT = lazy_regex(
     r"|meno di|più di|cerca|ongeveer|bijna|rond|vers)(?: (?:the|a|an|el|le|la|il))?|[~≈]|约|約|大约|大約)\s?[$€£]?\Z",
     re.I,
 )
+_DOLLARS, _ENDS_ABOUT = frozenset("$€£"), frozenset(".~≈")
+"""Signs between such words and a number, and what they end with other than a letter."""
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
 _FURTHER = lazy_regex(
     r"\s?(?:-|–|to|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en)\s?[-−]?\d{1,4}(?:[.,]\d)?(?![\d.,])", re.I
@@ -81,6 +83,11 @@ def asked_of(text: str, claim: Claim) -> Asked:
 
 def is_about(text: str, claim: Claim) -> bool:
     """Tell whether a number is said to be a rough one."""
+    at = claim.start - (text[claim.start - 1 : claim.start] in _DOLLARS)
+    at -= text[at - 1 : at].isspace()
+    last = text[at - 1 : at]
+    if not last.isalpha() and last not in _ENDS_ABOUT:
+        return False
     return _ABOUT.search(text, max(0, claim.start - 28), claim.start) is not None
 
 

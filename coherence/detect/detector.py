@@ -144,9 +144,10 @@ class DetectorTable:
 
     def __init__(self, detectors: Iterable[Detector] = ()) -> None:
         self._detectors: dict[str, Detector] = {}
-        self._handlers: dict[type, list[Handler]] = {}
+        self._taken: dict[str, dict[type, Handler]] = {}
         for detector in detectors:
-            self.add(detector)
+            self._insert(detector)
+        self._order()
 
     def add(self, detector: Detector, *, before: str | None = None) -> None:
         """Let a detector follow the run from now on, last or before the one of a name.
@@ -156,13 +157,20 @@ class DetectorTable:
         ValueError
             If another one has its name.
         """
+        self._insert(detector, before)
+        self._order()
+
+    def _insert(self, detector: Detector, before: str | None = None) -> None:
         if detector.name in self._detectors:
             raise ValueError(f"there are two detectors of the name {detector.name!r}")
         found = list(self._detectors.values())
         at = len(found) if before is None else list(self._detectors).index(before)
         found.insert(at, detector)
         self._detectors = {each.name: each for each in found}
-        taken = list(map(_handlers_of, found))
+        self._taken[detector.name] = _handlers_of(detector)
+
+    def _order(self) -> None:
+        taken = [self._taken[name] for name in self._detectors]
         self._handlers = {kind: [each[kind] for each in taken if kind in each] for kind in EVENT_KINDS}
 
     def observe(self, observed: Observed) -> None:
@@ -194,6 +202,6 @@ class DetectorTable:
 
 def _handlers_of(detector: Detector) -> dict[type, Handler]:
     """Return what takes in events of each kind: the methods for some, or else the one for all."""
-    named = [kind for kind, name in EVENT_KINDS.items() if hasattr(detector, f"on_{name}")]
-    found = {kind: getattr(detector, f"on_{EVENT_KINDS[kind]}") for kind in named}
+    named = {kind: getattr(detector, f"on_{name}", None) for kind, name in EVENT_KINDS.items()}
+    found = {kind: handler for kind, handler in named.items() if handler is not None}
     return found or dict.fromkeys(EVENT_KINDS, detector.observe)

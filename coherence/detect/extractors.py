@@ -82,10 +82,10 @@ _PATH_FORMS = (
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
 _PATH = twin_regex(
-    r"(?:[^\s\x1c-\x1f/\\.]{0,60}+\.?[\s\x1c-\x1f]++)*+"
+    r"(?:[^\s\x1c-\x1f/\\.]{0,60}+(?:\.(?![A-Za-z])[^\s\x1c-\x1f/\\.]{0,60}+){0,5}+[\s\x1c-\x1f]++)*+"
     rf"(?:(?P<found>{_PATH_FORMS})|[\w/.@-]++|[^\w.+@~/-]++|[+~]|\Z)"
 )
-"""A match skips words that have no sign of a path (at most a full stop behind), and finds one in the next, or none."""
+"""A match skips words without the sign of a path, a slash or a letter behind a full stop; it finds one in the next."""
 # "e.g", "i.e", "p.m", hosts
 _NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = twin_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
@@ -110,14 +110,16 @@ _NUMBER = twin_regex(
     rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?![\s\x1c-\x1f]?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
-_ENDS_CURRENCY = frozenset("$€£¥₹ -−" + ascii_letters)
-"""Characters directly before a number that may have a currency, or its sign, in front."""
+_MAY_BE_SIGNED = frozenset("$€£¥₹-−")
+"""Signs before a number, or before a space, with which there may be a currency."""
+_BEHIND_ITEMS = frozenset(".):")
+"""Characters behind the number of an item of a list."""
 _CJK_SCALE = lazy_regex("([万億亿])")
 _DIGITS = lazy_regex(r"\d+")
 _SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")
 _THOUSANDS = lazy_regex(r"[1-9]\d{0,2}\.\d{3}")
 _CAMEL = lazy_regex(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
-_IS_FIELD = lazy_regex(r"[:=]\s?[\"']?[-−]?\Z")
+_MINUS, _QUOTE_SIGNS, _FIELD_SIGNS = frozenset("-−"), frozenset("\"'"), frozenset(":=")
 _GROUPED = lazy_regex(r"\d{1,3}(?:\.\d{3}){2,}")
 _PRICED = lazy_regex(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
 _NUMBERING = lazy_regex(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
@@ -126,6 +128,7 @@ _QUOTE = lazy_regex(
 )
 MAX_FIELD = 30
 """Letters of the name of a field."""
+_FIELD_NAMES = frozenset({*UNITS, *CURRENCIES, "percent"})
 _NAME = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
 
@@ -168,7 +171,7 @@ def emails(text: str) -> list[Claim]:
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
     found: list[Claim] = []
-    if not has_digits(text):
+    if "." not in text or not has_digits(text):
         return found
     for match in _matches(_PAPER, text, found):
         plain = match[0].rstrip(".").lower()
@@ -253,24 +256,29 @@ def paths(text: str) -> list[Claim]:
     if "/" not in text and "." not in text and "\\" not in text:
         return found
     for match in _matches(_PATH, text, found):
-        path = match["found"]
-        if path is None:
-            continue
-        path = path.rstrip(".")
-        name = path.replace("\\", "/").rpartition("/")[2]
-        if "/" in path or "\\" in path:
-            # "and/or", "yes/no"
-            if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
-                continue
-            if "." not in path and all(part[:1].isupper() for part in path.split("/")):
-                continue  # names in a row: Nice/Tarbes/Toulouse/Paris
-        elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
-            continue
-        forms = path_forms(path)
-        found.append(
-            Claim("path", path, match.start("found"), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
-        )
+        said = match["found"]
+        if said is not None:
+            path, whole, ends = _read_path(said)
+            if whole:
+                found.append(Claim("path", path, match.start("found"), whole, ends))
     return found
+
+
+@lru_cache(maxsize=5_000)
+def _read_path(said: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return what may be a path, and the forms of the whole and of its ends; no forms if it is none."""
+    path = said.rstrip(".")
+    name = path.replace("\\", "/").rpartition("/")[2]
+    if "/" in path or "\\" in path:
+        # "and/or", "yes/no"
+        if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
+            return path, (), ()
+        if "." not in path and all(part[:1].isupper() for part in path.split("/")):
+            return path, (), ()  # names in a row: Nice/Tarbes/Toulouse/Paris
+    elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
+        return path, (), ()
+    whole, *ends = [f"path:{form}" for form in path_forms(path)]
+    return path, (whole,), tuple(ends)
 
 
 def functions(text: str) -> list[Claim]:
@@ -306,36 +314,56 @@ def numbers(text: str) -> list[Claim]:
 
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
     """
+    return numbers_left(text, None)
+
+
+def numbers_left(text: str, taken: bytearray | None) -> list[Claim]:
+    """Return the :func:`numbers` of a text but for those of which another extractor has taken every character."""
     found: list[Claim] = []
     if not has_digits(text):
         return found
-    for match in _matches(_NUMBER, text, found):
-        start, (stop, end) = match.start(), match.span("after")
+    may_have_fields = ":" in text or "=" in text
+    for match in _NUMBER.finditer(text):
+        start, end = match.span()
+        if taken is not None and taken.find(0, start, end) < 0:
+            continue
+        if len(found) >= MAX_CLAIMS:
+            break
+        stop = match.start("after")
         digits = text[start:stop]
-        if text.startswith((".", ")", ":"), stop):
-            numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
+        if text[stop : stop + 1] in _BEHIND_ITEMS:
+            line = text.rfind("\n", max(0, start - 30), start) + 1
+            numbering = _NUMBERING.match(text, line) if line or start <= 30 else None
             if numbering is not None and numbering.end() == stop + 1:
                 continue
-        near = text[max(0, start - 4) : start]
-        currency, begin = _currency_before(text, start) if near and near[-1] in _ENDS_CURRENCY else ("", start)
-        after = match["after"]
-        if after:
-            after = after.replace("-", " ")
+        near = text[start - 4 if start > 4 else 0 : start]
+        last = near[-1:]
+        currency, begin = "", start
+        if last in _MONEY_SIGNS:
+            currency, begin = last, start - 1
+        else:
+            name = near[-4:-1] if last == " " else near[-3:]
+            if name[-1:] in _MAY_BE_SIGNED or name.lower() in CURRENCIES:
+                currency, begin = _currency_before(text, start)
+        after = ""
+        if stop < end:
+            after = text[stop:end].replace("-", " ")
             after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
         named, sure = "", False
-        if not after and (":" in near or "=" in near) and currency not in CURRENCIES:
+        if may_have_fields and not after and (":" in near or "=" in near) and currency not in CURRENCIES:
             named, sure = _unit_of_field(text, start)
         # The sign in "3-5" is a dash.
-        negative = near.endswith(("-", "−")) and not near[-2:-1].isalnum()
+        negative = last in _MINUS and not near[-2:-1].isalnum()
         stated = _stated(digits, currency, after, named, sure, negative)
         if stated is None:
             continue
         forms, also, value, grain, unit = stated
-        kind = "amount" if unit else "number"
         if not (currency and unit == CURRENCIES[currency.lower()]):
             begin = start
-        found.append(Claim(kind, text[begin:end].strip(), begin, forms, also, value, grain, unit))
-        if " " in digits or NARROW in digits:
+        found.append(
+            Claim("amount" if unit else "number", text[begin:end].strip(), begin, forms, also, value, grain, unit)
+        )
+        if not digits.isdigit() and (" " in digits or NARROW in digits):
             found += [_part(part, start) for part in _DIGITS.finditer(digits)]
     return found
 
@@ -408,21 +436,26 @@ def _part(part: re.Match[str], start: int) -> Claim:
 
 def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
     """Return the unit in the name of the field whose value begins at a place, and whether it can be nothing else."""
-    sign = _IS_FIELD.search(text, max(0, start - 4), start)
-    if sign is None:
+    at = start - (text[start - 1 : start] in _MINUS)
+    at -= text[at - 1 : at] in _QUOTE_SIGNS
+    at -= text[at - 1 : at].isspace()
+    if text[at - 1 : at] not in _FIELD_SIGNS or text[at - 2 : at - 1].isdigit():
         return "", False
-    named = text[max(0, start - 40) : sign.start()]
-    named = named[:-1] if named[-1:].isspace() else named
-    named = named[:-1] if named.endswith(('"', "'")) else named
-    named = named[:-1] if named.endswith((")", "]")) else named
-    name = named[len(named.rstrip(ascii_letters)) :]
-    before = named[: len(named) - len(name)][-2:].strip()
-    if not name or len(name) > MAX_FIELD or before.isdigit():
-        return "", False  # 16 days: 3 as an egg
+    named = text[max(0, start - 40) : at - 1]
+    if not named[-1:].isalpha():
+        named = named[:-1] if named[-1:].isspace() else named
+        named = named[:-1] if named.endswith(('"', "'")) else named
+        named = named[:-1] if named.endswith((")", "]")) else named
+    letters = len(named.rstrip(ascii_letters))
+    name = named[letters:]
     if not name.islower():
         name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
     name = FIELD_UNITS.get(name, name)
-    return (name, name not in UNSURE) if name in UNITS or name in CURRENCIES or name == "percent" else ("", False)
+    if name not in _FIELD_NAMES or len(named) - letters > MAX_FIELD:
+        return "", False
+    if named[max(0, letters - 2) : letters].strip().isdigit():
+        return "", False  # 16 days: 3 as an egg
+    return name, name not in UNSURE
 
 
 def row(digits: str) -> list[str]:
@@ -505,7 +538,8 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
     kept: list[Claim] = []
     cut = False
     for find in extractors:
-        found = find(text)
+        # Most numbers are parts of dates, times, paths and ids that were found before.
+        found = numbers_left(text, taken) if getattr(find, "extractor", find) is numbers else find(text)
         if not found:
             continue
         if len(found) >= MAX_CLAIMS:
@@ -514,7 +548,9 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
             start = claim.start
             if taken[start]:
                 continue
-            end = min(start + len(claim.text), size)
+            end = start + len(claim.text)
+            if end > size:
+                end = size
             if end > start and taken[end - 1]:
                 continue
             if claim.kind != "quote":  # what stands within a quotation is checked as well

@@ -396,7 +396,8 @@ def _counts_of(parts: list[str]) -> tuple[float, ...]:
     counts = [
         min(float(number.replace(",", "")), 1e300)
         for before, number in zip(parts[::2], parts[1::2], strict=False)
-        if (number.isdigit() or _PLAIN.fullmatch(number)) and not before[-8:].lower().endswith(_NAMING)
+        if (number.isdigit() or _PLAIN.fullmatch(number))
+        and not (len(before) > 3 and before[-8:].lower().endswith(_NAMING))  # none of those words is shorter
     ]
     if len(counts) > MAX_COUNTS:
         counts[4:-3] = [min(sum(counts[4:-3]), 1e300)]

@@ -139,18 +139,18 @@ win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-88
 COMMON = frozenset(_COMMON.split())
 """Words of letters and digits that are the id of nothing in particular."""
 
-_SAYS = lazy_regex(
-    r"\b(?:said|says|saying|wrote|writes|written|stat(?:es?|ed|ing)|reads?|quot\w+|according|told|tells|replied|answered"
-    r"|reports?|reported|commented|claim(?:s|ed)|titled|log|message|sagte?|sagen|schreib\w*|schrieb|laut|zitat|dit|disent"
-    r"|écri[tv]\w*|selon|dijo|dice|escrib\w+|según)\b",
-    re.I,
+_SAYING = (
+    r"said says saying wrote writes written state states stated stating read reads quot\w+ according told tells replied"
+    r" answered report reports reported commented claims claimed titled log message sagt sagte sagen schreib\w* schrieb"
+    r" laut zitat dit disent écri[tv]\w* selon dijo dice escrib\w+ según"
 )
+_SAYS = lazy_regex(rf"\b(?:{one_of(_SAYING.split())})\b", re.I)
 """Words near a quotation that say whose it is."""
-_ASKS_TO_SAY = lazy_regex(
-    r"\b(?:reply|respond|answer|say|type|enter|write|send|confirm|provide|click|select|choose|press|search|use|set|mark\w*"
-    r"|antworte\w*|répond\w+|responde\w*)\b[^.!?\n]{0,40}\Z",
-    re.I,
+_ASKING = (
+    r"reply respond answer say type enter write send confirm provide click select choose press search use set mark\w*"
+    r" antworte\w* répond\w+ responde\w*"
 )
+_ASKS_TO_SAY = lazy_regex(rf"\b(?:{one_of(_ASKING.split())})\b[^.!?\n]{{0,40}}\Z", re.I)
 """Words before those that the reader is to use."""
 _DATA_BEFORE = frozenset("[({=,:")
 _SHOW_WORDS = (
@@ -373,6 +373,9 @@ def _is_exact(text: str, claim: Claim) -> bool:
     """Tell whether a small number is none of those that count: degrees, a fraction written out, room 3."""
     if claim.grain != 1.0 or has_degrees(text, claim):
         return True
+    before = text[claim.start - 1 : claim.start]
+    if not before.isspace() and before != "#":
+        return False
     return _NUMBERED.search(text, max(0, claim.start - 12), claim.start) is not None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from functools import lru_cache
 from itertools import combinations, islice, pairwise
 
 from coherence.core.lazy import lazy_regex, one_of
@@ -54,6 +55,8 @@ _TIMES = lazy_regex(
     rf"\b(?:{one_of(_TIMES_WORDS.split('|'))})\b|[x×*]",
     re.IGNORECASE,
 )
+_MAY_TIMES = lazy_regex(rf"{one_of(_TIMES_WORDS.split('|'))}|[x×*]", re.IGNORECASE)
+"""Parts of what :data:`_TIMES` finds."""
 _ZONE = lazy_regex(
     r"\b(?:UTC|GMT|[CEMPW]E?S?T|CES?T|[EA]DT|IST|JST|time ?zone|[Zz]eit|Ortszeit|heure (?:de|locale)|hora)\b"
     r"|\b[A-Z][a-z]+ time\b"
@@ -141,8 +144,8 @@ def _is_notation(given: Given, claim: Claim) -> bool:
 
 def _is_chain(given: Given, text: str, claim: Claim) -> bool:
     """Tell whether a number is part of a longer one that a source groups in another way: an ISBN, ``240x230``."""
-    begin = max(0, claim.start - 24)
-    for sizes in _SIZES.finditer(text, begin, claim.start + 24):
+    begin, around = max(0, claim.start - 24), text[max(0, claim.start - 24) : claim.start + 24]
+    for sizes in _SIZES.finditer(text, begin, claim.start + 24) if "x" in around or "×" in around else ():
         if sizes.start() <= claim.start < sizes.end():
             return known_words(given, [sizes[0].lower().replace(" ", "").replace("×", "x")]) == 1.0
     for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24) if not claim.unit else ():
@@ -215,6 +218,8 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         return False
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
+    if not numbers and not stated:
+        return False
     near = text[max(0, claim.start - AROUND) : claim.start + len(claim.text) + AROUND]
     columns = list(_columns(numbers, claim))
     if any(abs(sum(each) / len(each) - value) <= max(half, 0.5 * claim.grain) for each in columns):
@@ -222,7 +227,7 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
     if any(abs(sum(each) - value) <= half for each in columns):
         return True
     results = [*_of_few(numbers, claim), *_rests(numbers, claim)]
-    if _TIMES.search(near) is not None:
+    if _may_multiply(text) and _TIMES.search(near) is not None:
         factors = {each for each, *_ in spelt(near) if each > 1.0}
         factors.update(float(each[0]) for each in _BARE.finditer(near) if float(each[0]) > 1.0)
         factors.discard(value)
@@ -234,6 +239,11 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         bases += [abs(one.value + two.value) for one, two in neighbours if two.place - one.place == 1]
         results += [each for number in bases for by in factors for each in (number * by, number / by)]
     return any(abs(each - value) <= half for each in results)
+
+
+@lru_cache(maxsize=4)  # asked for each of a text's numbers
+def _may_multiply(text: str) -> bool:
+    return _MAY_TIMES.search(text) is not None
 
 
 def _is_of(number: SeenNumber, claim: Claim) -> bool:

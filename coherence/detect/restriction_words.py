@@ -55,6 +55,7 @@ ROMANCE_NOT = _WORDS["romance_not"]
 QUANTIFIED = _WORDS["quantified"]
 STAYS = _FORMS["stays"]
 CLOSED = _FORMS["closed"]
+DONE_BY = _FORMS["done_by"]
 OUT = _FORMS["out"]
 AT = lazy_regex(r"\s(?:in|on|of|from|with|and|und|et|y)\s")
 ALL = _FORMS["all"]

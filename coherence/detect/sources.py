@@ -53,7 +53,7 @@ MAX_CODED = 20_000
 
 Key = TypeVar("Key", str, int)
 
-_MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
+_MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]\d|,\d\d?\b)")
 _BEHIND_LETTERS = lazy_regex(
     r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
 )
@@ -67,13 +67,16 @@ _LONE_DAY = lazy_regex(
     re.I,
 )
 """A day without its month: el día 7, am 7., the 7th."""
+_MAYBE_LONE = lazy_regex(r"[a-z] \d|\d[snrt]", re.I)
+"""A part of every such day."""
 _DIGITS = lazy_regex(r"\d+")
 _RATIO = lazy_regex(r"/(?<=\d/)(\d{1,6})(?![\w/]|[.,]\d)")
 _TOP = lazy_regex(r"(?<![\w./-])\d{1,6}\Z")
-_LABEL = lazy_regex(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
+_LABEL = lazy_regex(r"[A-Za-z_]\w{0,40}\Z")
+_MONEY_SIGNS, _QUOTES, _FIELD_SIGNS = frozenset("$€£"), frozenset("\"'"), frozenset(":=|")
 
 
-class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
+class SeenNumber(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A number in a source."""
 
     value: float
@@ -153,7 +156,8 @@ def take_source(
     claims, cut = extract_some(text, extractors)
     given.lost += cut
     _take_values(given, seq, claims)
-    days = (_DIGITS.match(day[0]) for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED))
+    lone = _LONE_DAY.finditer(text) if _MAYBE_LONE.search(text) is not None else ()
+    days = (_DIGITS.match(day[0]) for day in islice(lone, MAX_ATTACHED))
     know_words(given, [*words_once(text), *(f"day {int(day[0])}" for day in days if day)])
     _take_numbers(given, seq, text, claims)
     return claims
@@ -248,15 +252,16 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         valued = sorted((*valued, *attached), key=lambda each: each.start)
     over = len(valued) - MAX_NUMBERS
     for left, claim in enumerate(valued, -over):
-        near = text[max(0, claim.start - 4) : claim.start]
-        labelled = ":" in near or "=" in near or "|" in near
-        label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
-        if label is not None and claim.kind == "number":
-            given.values[claim.forms[0]] = seq  # a small one too
-        column = digest(label[1].lower()) if label else 0
         is_row = not claim.text.isdigit() and _MAYBE_ROW.search(claim.text) is not None
+        if left < 0 and not is_row and given.values.get(claim.forms[0]) == seq:  # so many follow that it is not kept
+            place += 1
+            continue
+        label = _label_before(text, claim.start)
+        if label and claim.kind == "number":
+            given.values[claim.forms[0]] = seq  # a small one too
+        column = digest(label.lower()) if label else 0
         told = [each for part in row(claim.text) for each in numbers(part)] if is_row else []
-        if left < 0 and not told:  # so many follow that this one is not kept
+        if left < 0 and not told:
             place += 1
             continue
         line, read = line + text.count("\n", read, claim.start), claim.start
@@ -269,6 +274,27 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
     if over > 0 or len(given.numbers) > MAX_NUMBERS:
         given.lost_numbers += 1
         del given.numbers[:-MAX_NUMBERS]
+
+
+def _label_before(text: str, start: int) -> str:
+    """Return the word that names what begins at a place, empty without one.
+
+    Examples
+    --------
+    >>> _label_before("'price': 5", 9), _label_before("| price | $5", 11), _label_before("price 5", 6)
+    ('price', 'price', '')
+    """
+    at = start - (text[start - 1 : start] in _MONEY_SIGNS)
+    at -= text[at - 1 : at] in _QUOTES
+    at -= text[at - 1 : at].isspace()
+    if text[at - 1 : at] not in _FIELD_SIGNS:
+        return ""
+    at -= 1
+    at -= text[at - 1 : at].isspace()
+    at -= text[at - 1 : at] in _QUOTES
+    last = text[max(0, at - 41) : at].rsplit(None, 1)[-1:]
+    named = _LABEL.search(text, at - len(last[0]), at) if last else None
+    return named[0] if named is not None else ""
 
 
 def _attached(text: str) -> Iterator[Claim]:

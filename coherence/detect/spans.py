@@ -6,7 +6,8 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import combinations, islice, product
+from functools import lru_cache
+from itertools import chain, combinations, islice, product
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
@@ -140,15 +141,23 @@ def _is_later(given: Given, text: str, claim: Claim) -> bool:
 
 def _periods(given: Given, text: str) -> Iterator[tuple[int, str]]:
     """Yield the periods that a text states, and those that were given: how many, and of what."""
-    for found in _PERIOD.finditer(text):
-        yield int(found[1]), next(unit for unit, _ in _PERIODS if found[unit])
+    yield from _stated_periods(text)
+    for number in given.numbers[-NEWEST:]:
+        if number.unit == "s" and number.value >= DAY and not number.value % DAY:
+            yield int(number.value / DAY), "day"
+
+
+@lru_cache(maxsize=4)  # asked for each of a text's days
+def _stated_periods(text: str) -> tuple[tuple[int, str], ...]:
+    in_digits = ((int(found[1]), next(unit for unit, _ in _PERIODS if found[unit])) for found in _PERIOD.finditer(text))
+    return tuple(islice(chain(in_digits, _spelt_periods(text)), STATED))
+
+
+def _spelt_periods(text: str) -> Iterator[tuple[int, str]]:
     for value, _, _, name in spelt(text):
         unit = next((unit for unit, starts in _PERIODS if name.startswith(starts)), None)
         if unit is not None and not value % 1.0:
             yield int(value), unit
-    for number in given.numbers[-NEWEST:]:
-        if number.unit == "s" and number.value >= DAY and not number.value % DAY:
-            yield int(number.value / DAY), "day"
 
 
 def _moved(day: date, count: int, unit: str) -> date:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, one_of
 
 
 @cache
@@ -53,3 +53,19 @@ def expressions(tables: dict[str, str], flags: int = re.IGNORECASE) -> dict[str,
 def expression(lines: str) -> str:
     """Return a regular expression whose alternatives stand on several lines."""
     return lines.replace("\n", "")
+
+
+def announcing(fields: dict[str, str]) -> re.Pattern[str]:
+    """Return an expression for one of some words, told from their first letters, or for one of a text without spaces.
+
+    Examples
+    --------
+    >>> announcing({"words": "also|as (?:well|much)|plus", "dense": "也"}).findall("Also this, as well as 也")
+    ['Also', 'as well', '也']
+    """
+    words = one_of(_ALTERNATIVE.findall(expression(fields["words"])))
+    return lazy_regex(rf"\b(?:{words})\b|{fields['dense']}", re.IGNORECASE)
+
+
+_ALTERNATIVE = re.compile(r"(?:[^|()\[\]]|\[[^\]]*\]|\((?:[^()]|\([^()]*\))*\))+")
+"""One of the alternatives of an expression, with groups of groups at most."""

@@ -8,6 +8,7 @@ from unicodedata import normalize
 from zlib import crc32
 
 from coherence.core.lazy import lazy_regex, twin_regex
+from coherence.core.plain_view import without_escapes
 
 MONTHS = {
     name: at
@@ -132,13 +133,14 @@ class Quantity(NamedTuple):
 
 
 def fold(text: str) -> str:
-    r"""Return a text in which only what is meant differs: no ligatures or soft hyphens, ids in one line.
+    r"""Return a text in which only what is meant differs: no ligatures, soft hyphens or colours, ids in one line.
 
     Examples
     --------
     >>> fold("the “ﬁrst” of 2310.\n  06825")
     'the “first” of 2310.06825'
     """
+    text = without_escapes(text)  # there are no 31 metres in "\x1b[31m"
     if not text.isascii():
         text = _FRACTION.sub(lambda part: _FRACTIONS[part[0]], text)
         text = text.replace("\ufdfa", " ")  # a blessing, of 18 letters if it were spelt out

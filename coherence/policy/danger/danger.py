@@ -232,9 +232,13 @@ class Danger(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(given, Command):
             if self.verbs and not any(given.lead.startswith(verb + " ") for verb in self.verbs):
                 return None
-            if (self.flags and given.flags.isdisjoint(self.flags)) or not given.flags.isdisjoint(self.unless):
+            if self.flags and given.flags.isdisjoint(self.flags):
+                return None
+            if given.flags and not given.flags.isdisjoint(self.unless):
                 return None
         found: bool | Iterable[str] = self.test is None or self.test(given)
+        if found is False:
+            return None
         named: tuple[str, ...] = ()
         if isinstance(found, Iterable):
             named = tuple(islice(found, MAX_TARGETS))

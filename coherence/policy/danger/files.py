@@ -34,6 +34,8 @@ _DRIVE = lazy_regex(r"[A-Za-z]:")
 
 def redirects_over(command: Command) -> bool:
     """Return whether a redirection overwrites a secret, a system file or a device."""
+    if not command.writes:
+        return False
     return is_device(command.writes) if command.appends else is_guarded(command.writes)  # a file keeps what it had
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import Command, command_of, short
-from coherence.policy.danger.signs import count_signs
+from coherence.policy.danger.signs import count_signs, may_exceed
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -42,6 +42,8 @@ _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and
 _MAY_NEST = lazy_regex(r"[$`(<>=]")
 """Signs without one of which a command has no other command, redirection or assignment in it."""
 _VARIABLE = lazy_regex(r"\$\{?(\w{1,80})")
+_PLAIN_WORDS = lazy_regex(r"[A-Za-z0-9_./:,@%+ \t-]+")
+"""A command without quotes, variables or anything else that the shell replaces."""
 _GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
 
@@ -70,7 +72,7 @@ def _remembered(script: str) -> tuple[Command, ...]:
 def _read(script: str) -> Iterator[Command]:
     script = script.replace("\0", "").replace("\r\n", "\n")
     source = script.encode("utf-8", "replace")
-    few = len(script) <= MAX_SIGNS or count_signs(script, MAX_SIGNS) <= MAX_SIGNS
+    few = not may_exceed(script, MAX_SIGNS) or count_signs(script, MAX_SIGNS) <= MAX_SIGNS
     root = parse(source) if few else None
     if root is None:
         yield from _roughly(script, cut=True)
@@ -95,12 +97,15 @@ def _read(script: str) -> Iterator[Command]:
         if kind == "variable_assignment":
             _learn(node, source, known)
         elif kind == "command":
-            argv, unknown = _argv(node, source, known)
+            raw = text_of(node, source, _SHOWN)
+            if node.end_byte - node.start_byte <= _SHOWN and _PLAIN_WORDS.fullmatch(raw):
+                argv, unknown = tuple(raw.split()), False
+            else:
+                argv, unknown = _argv(node, source, known)
             argv = _aliased(argv, known)
             cut = len(argv) >= MAX_WORDS
             unread = script if unknown and not dynamic else ""  # once a script: many would take quadratic time
             dynamic = dynamic or unknown
-            raw = text_of(node, source, _SHOWN)
             text = short(raw)
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
             stdin_ = (_here_text(node, source, known) if heres else "") or stdin

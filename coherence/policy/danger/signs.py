@@ -60,6 +60,11 @@ def count_signs(script: str, most: int) -> int:
     return count
 
 
+def may_exceed(script: str, most: int) -> bool:
+    """Tell whether more signs than that may count, from how many there are at all; it is told much sooner."""
+    return _counted(script) + script.count('"') > most
+
+
 def _substituted(text: str) -> int:
     return _counted(text) if "`" in text or "$(" in text else 0
 
