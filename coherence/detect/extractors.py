@@ -186,36 +186,40 @@ def ids(text: str) -> list[Claim]:
     found: list[Claim] = []
     if not has_digits(text):
         return found
-    for match in _matches(_ID, text, found):
-        said, start = match["found"], match.start("found")
+    for match in _ID.finditer(text):
+        said = match["found"]
         if said is None:
             continue
-        plain = said.lower().replace(" ", "").lstrip("#")
-        if match["code"] and (_ORDINAL.fullmatch(plain) or plain in _POWERS or plain.replace("-", "").isdigit()):
-            continue
-        if match["phone"]:
+        if len(found) >= MAX_CLAIMS:
+            break
+        code, version, number, phone = match.group("code", "version", "number", "phone")
+        start = match.start("found")
+        plain = said.lower()
+        if code:
+            if _ORDINAL.fullmatch(plain) or plain in _POWERS or plain.replace("-", "").isdigit():
+                continue
+            also: tuple[str, ...] = ()
+            if 12 <= len(plain) <= 64 and _HEX.fullmatch(plain) is not None:
+                also = tuple([f"id:{plain[:size]}" for size in (6, 7, 8, 10, 12)])  # a short sha of a long one
+            found.append(Claim("id", said, start, (f"id:{plain}",), also))
+        elif phone:
             parts = _DIGITS.findall(said)
             if 8 <= sum(map(len, parts)) <= 15:  # E.164 allows no more than 15 digits
                 also = tuple(number_form(float(part)) for part in parts)
                 found.append(Claim("id", said, start, (f"id:+{''.join(parts)}",), also))
-            continue
-        if match["version"]:
+        elif version:
             plain = plain.removeprefix("v")
-        forms: tuple[str, ...] = (f"id:{plain}",)
-        if match["version"] and _GROUPED.fullmatch(said):
-            if _PRICED.match(text, match.end()) or _currency_before(text, start)[0]:
-                continue  # a price in groups of three
-            forms += (digits_form(plain),)
-        also = ()
-        if match["code"] and 12 <= len(plain) <= 64 and _HEX.fullmatch(plain) is not None:
-            also += tuple(f"id:{plain[:size]}" for size in (6, 7, 8, 10, 12))  # a short sha of a long one
-        plain_number = match["number"] or match["labelled"]
-        if plain_number:
-            plain = plain_number
-            also += (f"n:{int(plain)}",) if int(plain) > 12 else ()  # smaller numbers are in any text
-            found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
-            continue
-        found.append(Claim("id", said, start, forms, also))
+            forms: tuple[str, ...] = (f"id:{plain}",)
+            if _GROUPED.fullmatch(said):
+                if _PRICED.match(text, match.end()) or _currency_before(text, start)[0]:
+                    continue  # a price in groups of three
+                forms += (digits_form(plain),)
+            found.append(Claim("id", said, start, forms))
+        elif plain_number := number or match["labelled"]:
+            also = (f"n:{int(plain_number)}",) if int(plain_number) > 12 else ()  # smaller numbers are in any text
+            found.append(Claim("id", plain_number, match.end() - len(plain_number), (f"id:{plain_number}",), also))
+        else:
+            found.append(Claim("id", said, start, (f"id:{plain.replace(' ', '')}",)))
     return found
 
 

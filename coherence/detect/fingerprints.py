@@ -33,6 +33,9 @@ as it is."""
 
 MAX_PATHS = 4
 MAX_PATH = 1_000
+MOST_COUNT = 1e300
+"""A number of many digits counts as this: JSON knows no infinity."""
+
 MAX_COUNTS = 8
 """Numbers of a result that are kept; of more than these the first four, the sum of the next, and the last three."""
 
@@ -154,7 +157,7 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
         masked=_digest(flag, masked),
         counts=_counts_of(parts),
         # A long text that is no error may be a page about rate limits.
-        rate_limited=(error or len(text) <= MAX_COMMAND) and _is_rate_limited(told),
+        rate_limited=(error or len(text) <= MAX_COMMAND) and is_rate_limited(told),
         first_line=_telling_line(told, error),
         empty=not text or text.isspace(),
         pending=not error and must_wait(text),
@@ -392,15 +395,16 @@ _NAMING = ("attempt ", "tempt #", "retry ", "pid ", "pid=", "pid: ", " id ", " i
 
 
 def _counts_of(parts: list[str]) -> tuple[float, ...]:
-    # As JSON knows no infinity, a number of many digits counts as a large one.
     counts = [
-        min(float(number.replace(",", "")), 1e300)
+        float(number) if number.isdigit() else float(number.replace(",", ""))
         for before, number in zip(parts[::2], parts[1::2], strict=False)
         if (number.isdigit() or _PLAIN.fullmatch(number))
         and not (len(before) > 3 and before[-8:].lower().endswith(_NAMING))  # none of those words is shorter
     ]
+    if counts and max(counts) > MOST_COUNT:
+        counts = [min(count, MOST_COUNT) for count in counts]
     if len(counts) > MAX_COUNTS:
-        counts[4:-3] = [min(sum(counts[4:-3]), 1e300)]
+        counts[4:-3] = [min(sum(counts[4:-3]), MOST_COUNT)]
     return tuple(counts)
 
 
@@ -414,8 +418,15 @@ _LIMIT = lazy_regex(
 _TELLING = ("error", "exception", "fail", "fatal", "denied", "not found", "cannot", "invalid", "panic")
 
 
-def _is_rate_limited(text: str) -> bool:
-    low = text.lower()
+def is_rate_limited(text: str) -> bool:
+    """Tell whether an error says that somebody asks too often.
+
+    Examples
+    --------
+    >>> is_rate_limited("HTTP 429 Too Many Requests"), is_rate_limited("HTTP 500")
+    (True, False)
+    """
+    low = ends(text, 2 * MAX_COMMAND, "\n").lower()
     return any(sign in low for sign in _LIMIT_SIGNS) and _LIMIT.search(low) is not None
 
 

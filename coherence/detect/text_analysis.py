@@ -252,7 +252,8 @@ def sentences(text: str) -> list[str]:
         text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
     found: dict[str, None] = {}
     for paragraph in _paragraphs(_SCRAP.sub("", text)):
-        for sentence in _ENDS.split(paragraph) if len(paragraph) >= MIN_SENTENCE // 2 else ():
+        least = MIN_SENTENCE if paragraph.isascii() else MIN_SENTENCE // 2
+        for sentence in _ENDS.split(paragraph) if len(paragraph) >= least else ():
             for part in _cut(sentence) if len(sentence) >= MIN_SENTENCE // 2 else ():
                 piece, dense = part.strip(" \t\"'"), _dense(part)
                 if len(piece) + dense >= MIN_SENTENCE and (dense or len(piece.split(None, 1)) > 1):

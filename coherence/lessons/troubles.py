@@ -16,7 +16,7 @@ from coherence.core.events import ToolCall, ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
 from coherence.core.words import phrases
-from coherence.detect.fingerprints import trace_result
+from coherence.detect.fingerprints import is_rate_limited
 
 if TYPE_CHECKING:
     from coherence.lessons.normal import ErrorShape
@@ -233,7 +233,7 @@ class Troubles(msgspec.Struct):
 
         text = _kept(result)
         # Waiting ends a rate limit: there is nothing to learn.
-        if not made.intent or not says_something(text) or trace_result(text, error=True).rate_limited:
+        if not made.intent or not says_something(text) or is_rate_limited(text):
             return
         if made.quiet and not shows_failure(text):  # grep fails when it finds nothing
             return
