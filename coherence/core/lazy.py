@@ -71,7 +71,7 @@ class _LazyRegex:
         self._source, self._flags = source, flags
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # copy and pickle look for methods that no pattern has
+        if name not in _OF_A_PATTERN:  # copy and pickle look for methods that no pattern has
             raise AttributeError(name)
         compiled = re.compile(self._source, self._flags)
         vars(self).update({each: getattr(compiled, each) for each in _OF_A_PATTERN})

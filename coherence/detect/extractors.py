@@ -77,6 +77,8 @@ _TIME = twin_regex(
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
+_MAYBE_TIME = lazy_regex(r"\d(?::\d| ?[ap]\.?m|\.\d\d ?(?:[ap]\.?m|uhr))", re.I)
+"""A part of every time of the day."""
 _PATH_FORMS = (
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
@@ -229,7 +231,7 @@ def times(text: str) -> list[Claim]:
     if not has_digits(text):
         return found
     found += notations(text)
-    for match in _matches(_TIME, text, found):
+    for match in _matches(_TIME, text, found) if _MAYBE_TIME.search(text) is not None else ():
         hour, minute, half = (
             int(match["h"]),
             int(match["m"] or match["m2"] or 0),

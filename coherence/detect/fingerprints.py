@@ -392,6 +392,8 @@ def _page_of(tool: str, fields: Mapping[str, Any], command: str | None) -> str:
 _PLAIN = lazy_regex(r"[0-9]++(?:,[0-9]{3})*+(?:\.[0-9]+)?")
 _NAMING = ("attempt ", "tempt #", "retry ", "pid ", "pid=", "pid: ", " id ", " id=", " id: ", '"id": ', '"id":')
 """Words before a number that rises by itself, and tells of no progress."""
+_NAMING_ENDS = frozenset(end for name in _NAMING for end in (name[-2], name[-2].upper()))
+"""Their last characters but one."""
 
 
 def _counts_of(parts: list[str]) -> tuple[float, ...]:
@@ -399,7 +401,7 @@ def _counts_of(parts: list[str]) -> tuple[float, ...]:
         float(number) if number.isdigit() else float(number.replace(",", ""))
         for before, number in zip(parts[::2], parts[1::2], strict=False)
         if (number.isdigit() or _PLAIN.fullmatch(number))
-        and not (len(before) > 3 and before[-8:].lower().endswith(_NAMING))  # none of those words is shorter
+        and not (before[-2:-1] in _NAMING_ENDS and before[-8:].lower().endswith(_NAMING))
     ]
     if counts and max(counts) > MOST_COUNT:
         counts = [min(count, MOST_COUNT) for count in counts]

@@ -27,6 +27,8 @@ _WORDED = lazy_regex(
     re.I,
 )
 """Hours and minutes, or minutes and seconds, with words between them."""
+_MAYBE_WORDED = lazy_regex(r"\d[ -]?[hsuotm]", re.I)
+"""A part of each."""
 _EASTERN = lazy_regex(
     r"(?P<number>\d(?<!\d\d)(?<!\d[.,:]\d)\d{0,3}) ?(?:"
     r"(?P<month>[月월]) ?(?P<day>\d{1,2})[日号號일]"
@@ -56,7 +58,7 @@ def notations(text: str) -> Iterator[Claim]:
     >>> [claim.forms[0] for claim in notations("15 3 * * 1-5  /opt/pull.sh")]
     ['t:03:15']
     """
-    for found in islice(_WORDED.finditer(text), MAX_CLAIMS):
+    for found in islice(_WORDED.finditer(text), MAX_CLAIMS) if _MAYBE_WORDED.search(text) is not None else ():
         unit = HOUR if found["h"] else MINUTE
         seconds = unit * int(found["one"]) + unit / 60.0 * int(found["two"])
         yield _duration(found[0], found.start(), seconds, unit / 60.0)

@@ -67,7 +67,7 @@ _LONE_DAY = lazy_regex(
     re.I,
 )
 """A day without its month: el día 7, am 7., the 7th."""
-_MAYBE_LONE = lazy_regex(r"[a-z] \d|\d[snrt]", re.I)
+_MAYBE_LONE = lazy_regex(r"\d(?:(?<=[a-z] \d)|(?:\d(?<=[0-3]\d))?(?:st|nd|rd|th))", re.I)
 """A part of every such day."""
 _DIGITS = lazy_regex(r"\d+")
 _RATIO = lazy_regex(r"/(?<=\d/)(\d{1,6})(?![\w/]|[.,]\d)")

@@ -214,6 +214,11 @@ class StaticInput:
         return 0.5
 
 
+class TakesAny:
+    def compute(*args: object) -> float:  # also itself
+        return 0.5
+
+
 class Wraps:
     """Holds its compute as an instance attribute, as a wrapper would."""
 
@@ -233,6 +238,9 @@ class Wraps:
         (StaticInput(), False),
         (Wraps(lambda: 0.5), True),
         (Wraps(lambda data: 0.5), False),
+        (Wraps(len), False),
+        (TakesAny, False),
+        (TakesAny(), False),
     ],
 )
 def test_is_scalar_a_metric_is_a_scalar_if_its_compute_takes_no_input(plugin: object, scalar: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
+from coherence.policy.danger import shell
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.shell import parse, simple_commands
 
@@ -178,3 +180,19 @@ def test_parse_reads_long_texts_of_other_shapes(piece: str) -> None:
 def test_parse_takes_linear_time(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     assert spent(lambda given: parse(given.encode()), text, 9, enough=0.5) <= 0.5  # 0.05 s on a quiet machine
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"().:,@%+-=!~#;&|\n\t  ", "rm", "-rf", "/tmp/a", "time", "if", "then", "fi", "in", "1"]),
+        max_size=12,
+    ).map("".join)
+)
+@examples(3_000)
+def test_simple_commands_of_plain_words_are_those_of_their_tree(script: str) -> None:
+    at_once = list(simple_commands(script))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shell, "_PLAIN_WORDS", re.compile(r"(?!)"))
+        shell._remembered.cache_clear()
+        assert list(simple_commands(script)) == at_once
+    shell._remembered.cache_clear()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.policy.danger.classify import classify, judge
 from coherence.policy.danger.shell import MAX_SIGNS, simple_commands
-from coherence.policy.danger.signs import count_signs
+from coherence.policy.danger.signs import count_signs, may_exceed
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,12 @@ def test_count_signs_counts_what_the_shell_gives_a_meaning(script: str, signs: i
 
 def test_count_signs_stops_above_the_most() -> None:
     assert count_signs("a| " * 1_000, 10) == 11
+
+
+@given(st.text("a|&;()<>{}[]$`!'\"\\\n#- E", max_size=40), st.integers(0, 20))
+@examples(2_000)
+def test_may_exceed_tells_of_every_script_with_more_signs(script: str, most: int) -> None:
+    assert may_exceed(script, most) or count_signs(script, most) <= most
 
 
 @pytest.mark.parametrize("piece", ["a|", "[a](", "a(b)", "<<EOF", "$a)", "]`<}:", ";;-})"])
