@@ -114,11 +114,11 @@ class Folding(ABC):
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
         """Write what waits to be written."""
 
-    def _advance(self, until: float | None = None, *, hurries: bool = True) -> bool:
+    def _advance(self, until: float | None = None, *, hurries: bool = True, measures: bool = True) -> bool:
         """Fold what has been posted, as long as there is time; the caller holds the lock.
 
         Where too much waits, it is written first and measured once, at its end; so is, for who hurries, what waits
-        when three quarters of the time are over.
+        when three quarters of the time are over. Who does not measure leaves that for later.
 
         Returns
         -------
@@ -134,20 +134,24 @@ class Folding(ABC):
                 return False
             if not hurries and self._others:
                 return False
+            if not measures and not (self._inbox or self._ahead or self._inbox.has_losses):
+                return False
             if self._holds_much(most=LIMIT_EVENTS if hurries else BEHIND_EVENTS) and not self._store_down:
                 self._save(raising=False, wait_s=-1.0 if limit is None else max(limit - now, 0.0))
             if self._ahead:
                 self._fold_next()
             elif self._inbox and ((late is not None and now > late) or self._is_behind()):
                 self._take_many(limit)
-            elif self._due is not None:
+            elif self._due is not None and measures:
                 self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
             elif not self._inbox:
                 self._report_losses()
             elif (taken := self._inbox.pop()) is not None:
                 ts, event = taken[0], self._prepared(taken[1])
                 self._apply(ts, event)
-                if self._is_measured_after(event):
+                if self._is_measured_after(event) and not measures:
+                    self._due = ts
+                elif self._is_measured_after(event):
                     self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
         return True
 

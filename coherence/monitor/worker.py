@@ -19,7 +19,7 @@ from coherence.core.events import Event, is_success, make_fault
 from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.monitor.background import BACKGROUND
-from coherence.monitor.folding import KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
+from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
@@ -42,6 +42,9 @@ YIELD_S = 0.001
 
 TURN_S = 0.25
 """Seconds for which the background thread folds before it writes."""
+
+QUIET_S = 0.05
+"""Seconds without an event after which is measured where the host waits for each write."""
 
 FORK_WAIT_S = 3.0
 """Seconds that a fork waits at most for a measurement under way."""
@@ -100,6 +103,8 @@ class Worker(Folding):
         self._forker: int | None = None
         self._called = False
         self._retry_at = 0.0
+        self._posted_at = 0.0
+        self._put_off_at: float | None = None
         self._saying = RLock()
         self._reported_loss = 0
         self._retain_at = monotonic() + RETAIN_S
@@ -121,6 +126,7 @@ class Worker(Folding):
             do_later(self._wake)
             do_later(lambda: self._posted(event, raising=False))
             return
+        self._posted_at = monotonic()
         with Entered():
             self._inbox.put(now, event)
             self._wake()
@@ -443,8 +449,9 @@ class Worker(Folding):
             return None
         if self._others:
             sleep(YIELD_S)
+        pause = self._quiet_in()
         with self._lock:
-            done = self._advance(monotonic() + TURN_S, hurries=False)
+            done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
         recorder = self.recorder
         due_in = recorder.due_in if recorder is not None else None
         if due_in == 0.0 and (not self._store_down or monotonic() >= self._retry_at):
@@ -455,8 +462,21 @@ class Worker(Folding):
             with suppress(StoreError):  # tried again in an hour
                 self.retain()
         if not done:
-            return 0.0
+            return pause
         return RETRY_S if self._store_down or self._taught else due_in
+
+    def _quiet_in(self) -> float:
+        """Return for how long no measurement may begin: with full durability, the host's next call would wait for it.
+
+        A burst is measured at its end, or once it has gone on for :data:`BEHIND_S`.
+        """
+        now = monotonic()
+        self._put_off_at = self._put_off_at or now
+        left = min(self._posted_at + QUIET_S, self._put_off_at + BEHIND_S) - now
+        if not self._full or self._due is None or left <= 0.0:
+            self._put_off_at = None
+            return 0.0
+        return left
 
     def retain(self) -> None:
         """Remove what is older, or more, than the store is to keep.

@@ -284,7 +284,7 @@ def test_recorder_one_event_that_no_store_can_hold_keeps_no_other_from_it(
         writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)  # as 1 GB is by default
         for number in range(20):
             m.tool_result("x" * 60_000 if number in (3, 11) else f"result {number}")
-            if durability == "batched" and number % 7 == 0:
+            if number % 7 == 0:
                 m.decide()
         m.flush()
         m.message("user", "behind")

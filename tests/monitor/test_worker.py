@@ -262,6 +262,22 @@ def test_worker_a_flush_does_not_raise_by_default(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("ends", ["quiet", "behind"])
+def test_worker_with_full_durability_a_burst_is_measured_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(module, "QUIET_S", 60.0)
+    monkeypatch.setattr(module, "BEHIND_S", 60.0)
+    with monitor(store=tmp_path / "s.db", durability="full", goal="x") as m:
+        for number in range(20):
+            m.tool_result(f"result {number}")
+            m._worker.work()  # no call of the host waits for what this does
+        assert not any(isinstance(record.event, Ticked) for record in m._worker.events)
+        monkeypatch.setattr(module, "QUIET_S" if ends == "quiet" else "BEHIND_S", 0.0)
+        m._worker.work()
+        assert sum(isinstance(record.event, Ticked) for record in m._worker.events) == 1
+
+
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
