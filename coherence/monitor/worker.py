@@ -449,8 +449,8 @@ class Worker(Folding):
             return None
         if self._others:
             sleep(YIELD_S)
-        pause = self._quiet_in()
         with self._lock:
+            pause = self._quiet_in()
             done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
         recorder = self.recorder
         due_in = recorder.due_in if recorder is not None else None
