@@ -219,6 +219,8 @@ _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x2
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
 """Tag characters of Unicode, which a model may read as the ASCII they stand for."""
+_HIDDEN = lazy_regex(f"[{''.join(map(chr, (*_UNSEEN, *_SMUGGLED)))}]")
+"""One of both; it is looked for several times faster than all characters are looked up."""
 _DENSE_PROSE = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 """Scripts without spaces between words: Thai, Lao, Japanese, Chinese."""
 
@@ -241,7 +243,7 @@ def sentences(text: str) -> list[str]:
     """
     if len(text) > LONG:
         text = _skimmed(text)
-    if not text.isascii():
+    if not text.isascii() and _HIDDEN.search(text) is not None:
         text = text.translate(_UNSEEN | _SMUGGLED)
     if "\\" in text:
         text = _QUOTES.sub(r"\1", _ESCAPES.sub("\n", _WRAPPED.sub(" ", text)))
