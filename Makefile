@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-long bench-compare bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -47,10 +47,18 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 docs: $(VENV)/docs.stamp  ## the documentation as a site in site/; a broken link or an unknown name is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
-bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
-	$(BIN)/python tests/bench/run.py
+# costs, beside the peers; with sentence-transformers if `make test-st` installed it
+bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp
+	$(BIN)/python tests/bench/run.py --json bench.json
+
+# growth over a million events, detection, the guard's statistics: hours
+bench-long: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
+	$(BIN)/python tests/bench/run.py --long --json bench-long.json
 	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0
+
+PAIRS ?= 5
+bench-compare: $(VENV)/dev.stamp  ## costs over those of an earlier version, measured in turns; fails where one has risen
+	$(BIN)/python tests/bench/regression.py --pairs $(PAIRS) --json bench-compare.json
 
 light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
 	$(BIN)/python tests/bench/light.py --write --ablation
@@ -62,7 +70,7 @@ bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_index.py --texts 100000
 
 clean:
-	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist site *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
+	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist site *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench bench*.json
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'

@@ -1,4 +1,4 @@
-"""Cost of measuring. Run by ``make bench``; prints figures beside their targets, asserts nothing about time.
+"""All benches: costs (``make bench``), or what takes long (``make bench-long``). Prints figures beside their targets.
 
 Two things that are compared are measured in turns within this one run. Absolute times depend on the machine; read them
 as orders of magnitude.
@@ -6,15 +6,17 @@ as orders of magnitude.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import alarms
@@ -246,8 +248,7 @@ def in_a_fresh_process(option: str) -> float:
     return float(result.stdout)
 
 
-def main() -> None:
-    say(f"{platform.machine()}, Python {platform.python_version()}", "measured", "target")
+def embedding() -> None:
     everything = [GoalDrift(), Everything()]
     row("texts embedded in 100 ticks, default metrics", texts_embedded(None), 173, "")
     row("texts embedded in 100 ticks, a metric reads all 10,000", texts_embedded(everything), 10_123, "")
@@ -266,25 +267,49 @@ def main() -> None:
         say(name, "make test-st", ">= 2.5x", "not installed")
     else:
         row(name, ratio, 2.5, "x", least=True)
+
+
+def long() -> None:
+    """Print what takes long: growth over many events, and every figure of detection and of the guard's statistics."""
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
-    first_use.main()
-    files_entered.main()
-    column.main()
+    column.long()
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
-    rules = (loops, scope_drift, corrections, forecast, trust)
-    guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    troubled = (decide, detector_cost, record_latency, redaction, hostile_text)
-    for bench in (*troubled, *judged, *rules, lesson_cost, lesson_recall, *guarded):
-        say("", "", "")
-        began = time.perf_counter()
-        bench.main()
-        say(f"{bench.__name__} took", f"{time.perf_counter() - began:.0f} s")
-    say("", "", "")
-    summary()
+    rules = (loops, scope_drift, corrections, forecast)
+    run((hostile_text, *judged, *rules, lesson_recall, guard_lives, guard_days, guard_peer, router_states))
+
+
+def costs() -> None:
+    """Print what things cost."""
+    embedding()
+    parts = (first_use, files_entered, column, decide, detector_cost, record_latency, redaction)
+    run((*parts, lesson_cost, guard_cost, trust))
+    timed("hostile_text", lambda: hostile_text.main((16_000,)))
+
+
+def run(parts: Iterable[ModuleType]) -> None:
+    """Run parts of the bench, and say how long each took."""
+    for part in parts:
+        timed(part.__name__, part.main)
+
+
+def timed(name: str, do: Callable[[], object]) -> None:
+    """Run a part of the bench, and say how long it took."""
+    say("")
+    began = time.perf_counter()
+    do()
+    say(f"{name} took", f"{time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":
-    if "--growth" in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--growth", action="store_true", help="what a fresh process does")
+    parser.add_argument("--long", action="store_true", help="what takes long, instead of the costs")
+    parser.add_argument("--json", type=Path, help="file that gets all figures with a target")
+    asked = parser.parse_args()
+    if asked.growth:
         sys.stdout.write(str(growth_mb()))
     else:
-        main()
+        say(f"{platform.machine()}, Python {platform.python_version()}", "measured", "target")
+        (long if asked.long else costs)()
+        say("")
+        summary(asked.json)
