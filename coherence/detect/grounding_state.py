@@ -15,7 +15,7 @@ from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.answer_text import unwrapped
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, extract, quotes
+from coherence.detect.extractors import BUILT_IN, extract_some, quotes
 from coherence.detect.fingerprints import WRITES, name_words
 from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, stated_in
 from coherence.detect.languages import differ
@@ -242,6 +242,8 @@ class GroundingDetector(EventDetector[GroundingAccount]):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self._named = [(name, create_extractor(name)) for name in names]
+        self._read: dict[str, tuple[list[Claim], bool]] = {}
+        """Arguments of calls that wait for their results -> the values in them, which need not be looked for again."""
         self._guard()
 
     def restore(self, data: GroundingAccount) -> None:
@@ -283,7 +285,8 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         leaves = list(_leaves(observed.arguments, MAX_ARGUMENTS))
         text = "\n".join(leaves)[:MAX_ARGUMENTS]
         folded = fold(text)
-        claims = [claim for claim in extract(folded, self._extractors) if claim.kind in CHECKED_IN_CALLS]
+        read = extract_some(folded, self._extractors)
+        claims = [claim for claim in read[0] if claim.kind in CHECKED_IN_CALLS]
         looked_up = account.results > 0
         account.call = judge_claims(account.given, folded, claims, looked_up=looked_up, seq=seq, cited=False)
         tool = event.tool_name
@@ -293,6 +296,8 @@ class GroundingDetector(EventDetector[GroundingAccount]):
             account.given.lost_words += 1
         account.written = self._judge_written(seq, tool, fold(prose_of(tool, observed.arguments)))
         account.pending = [*account.pending, PendingCall(event.call_id, text)][-MAX_CALLS:]
+        self._read = {call.text: self._read[call.text] for call in account.pending if call.text in self._read}
+        self._read[text] = read
         know_words(account.given, words(tool[:200]))
         note_said(account.outputs, seq, text, answer=False)
 
@@ -339,7 +344,8 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         if call is not None and error:
             account.given.tried = [*account.given.tried[1 - MAX_TRIED :], call.text[:MAX_TRIED_CHARS]]
         elif call is not None:
-            open_values(account.given, seq, take_source(account.given, seq, call.text, self._extractors))
+            read = self._read.get(call.text)
+            open_values(account.given, seq, take_source(account.given, seq, call.text, self._extractors, read=read))
         take_source(account.given, seq, text, self._extractors, most_of(text, MAX_CHARS))
         account.results += 1
         keep_result(account.kept, seq, text)

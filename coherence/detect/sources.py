@@ -132,6 +132,7 @@ def take_source(
     text: str,
     extractors: Sequence[Extractor],
     most: int = MAX_CHARS,
+    read: tuple[list[Claim], bool] | None = None,
 ) -> list[Claim]:
     """Remember the values of a text that the agent was given, and return them.
 
@@ -147,13 +148,15 @@ def take_source(
         What is looked for.
     most : int
         Characters that are read, half from each end.
+    read : tuple of list and bool, optional
+        What :func:`~coherence.detect.extractors.extract_some` has found in the whole text, if it was read before.
     """
     folded = fold(ends(text, most, "\n\n"))
     if len(text) > most or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
     text = ends(folded, MAX_FOLDED, "\n\n")
-    claims, cut = extract_some(text, extractors)
+    claims, cut = extract_some(text, extractors) if read is None else read
     given.lost += cut
     _take_values(given, seq, claims)
     lone = _LONE_DAY.finditer(text) if _MAYBE_LONE.search(text) is not None else ()
