@@ -53,7 +53,8 @@ MAX_CODED = 20_000
 
 Key = TypeVar("Key", str, int)
 
-_MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]\d|,\d\d?\b)")
+_MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
+_PARTED = lazy_regex(rf"\d[ ,{NARROW}]\d")
 _BEHIND_LETTERS = lazy_regex(
     r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
 )
@@ -255,7 +256,8 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         valued = sorted((*valued, *attached), key=lambda each: each.start)
     over = len(valued) - MAX_NUMBERS
     for left, claim in enumerate(valued, -over):
-        is_row = not claim.text.isdigit() and _MAYBE_ROW.search(claim.text) is not None
+        said = claim.text
+        is_row = not said.isdigit() and _MAYBE_ROW.search(said) is not None and _PARTED.search(said) is not None
         if left < 0 and not is_row and given.values.get(claim.forms[0]) == seq:  # so many follow that it is not kept
             place += 1
             continue
@@ -263,7 +265,7 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         if label and claim.kind == "number":
             given.values[claim.forms[0]] = seq  # a small one too
         column = digest(label.lower()) if label else 0
-        told = [each for part in row(claim.text) for each in numbers(part)] if is_row else []
+        told = [each for part in row(said) for each in numbers(part)] if is_row else []
         if left < 0 and not told:
             place += 1
             continue
