@@ -46,9 +46,8 @@ KEPT = ("change", "remove", "add", "cancel", "close", "restart", "open", "book",
 
 def may_forbid(text: str) -> bool:
     """Tell whether a text may forbid something at all."""
-    return any(map(text.casefold().__contains__, says.CUES)) or (
-        " by " in text and says.DONE_BY.search(text) is not None
-    )
+    low = text.casefold()
+    return any(map(low.__contains__, says.CUES)) or (" by " in low and says.DONE_BY.search(low) is not None)
 
 
 def prohibitions(

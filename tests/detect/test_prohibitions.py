@@ -223,3 +223,16 @@ def test_prohibition_detector_a_megabyte_takes_no_longer_than_its_beginning(piec
     after(detector, run(long))
     after(detector, ("edit_file", {"path": long, "content": long}))
     assert time.thread_time() - begun < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "acts"),
+    [
+        ("Payments are approved by the treasurer.", [("pay",)]),
+        ("REFUNDS ARE GRANTED BY THE MANAGER.", [("pay",)]),
+        ("Contracts are done by people.", [("any", "have")]),
+        ("The paper is written by the book.", []),
+    ],
+)
+def test_prohibitions_what_people_alone_do_is_forbidden(text: str, acts: list[tuple[str, ...]]) -> None:
+    assert [found.acts for found in prohibitions(text)] == acts
