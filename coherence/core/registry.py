@@ -132,10 +132,10 @@ def is_scalar(metric: object) -> bool:
         function, given = compute.__func__, 1
     else:
         function, given = compute, 0
-    return (_takes_no_input if inspect.isfunction(function) else _takes_no_input.__wrapped__)(function, given)
+    # A function has a hash, another callable may have none.
+    return (_remembered if inspect.isfunction(function) else _takes_no_input)(function, given)
 
 
-@lru_cache(maxsize=200)  # the metrics of each agent are asked
 def _takes_no_input(function: Callable[..., Any], given: int) -> bool:
     """Tell whether a function has no positional parameters but for the first ones that are given."""
     try:
@@ -147,6 +147,9 @@ def _takes_no_input(function: Callable[..., Any], given: int) -> bool:
     return len(parameters) >= given and not any(
         each.kind in {*taken, inspect.Parameter.VAR_POSITIONAL} for each in left
     )
+
+
+_remembered = lru_cache(maxsize=200)(_takes_no_input)  # the metrics of each agent are asked
 
 
 def check_metric(metric: object) -> None:

@@ -54,7 +54,6 @@ MAX_CODED = 20_000
 Key = TypeVar("Key", str, int)
 
 _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
-_PARTED = lazy_regex(rf"\d[ ,{NARROW}]\d")
 _BEHIND_LETTERS = lazy_regex(
     r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
 )
@@ -257,15 +256,15 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
     over = len(valued) - MAX_NUMBERS
     for left, claim in enumerate(valued, -over):
         said = claim.text
-        is_row = not said.isdigit() and _MAYBE_ROW.search(said) is not None and _PARTED.search(said) is not None
-        if left < 0 and not is_row and given.values.get(claim.forms[0]) == seq:  # so many follow that it is not kept
+        parts = row(said) if not said.isdigit() and _MAYBE_ROW.search(said) is not None else []
+        if left < 0 and not parts and given.values.get(claim.forms[0]) == seq:  # so many follow that it is not kept
             place += 1
             continue
         label = _label_before(text, claim.start)
         if label and claim.kind == "number":
             given.values[claim.forms[0]] = seq  # a small one too
         column = digest(label.lower()) if label else 0
-        told = [each for part in row(said) for each in numbers(part)] if is_row else []
+        told = [each for part in parts for each in numbers(part)]
         if left < 0 and not told:
             place += 1
             continue

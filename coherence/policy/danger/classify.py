@@ -72,11 +72,7 @@ class Judgement:
 
     def ask(self, rows: Iterable[Danger], given: Command | ToolUse, text: str, *, weighs: bool = True) -> None:
         """Take in the rows that fire for a command or a call."""
-        is_plain = isinstance(given, Command) and not given.flags
         for row in rows:
-            # Most commands meet rows of any program, which ask one thing each.
-            if is_plain and row.test is not None and not (row.verbs or row.flags) and row.test(given) is False:
-                continue
             wanted = weighs and self.first is None and row.weighs
             if (wanted or row.enforced) and (targets := row.fires(given)) is not None:
                 match = Match(
