@@ -29,6 +29,10 @@ _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for
 """ASCII in lower case, with a space for all that is no letter."""
 
 
+_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128)) + b" " * 128
+"""The same with digits and underscores."""
+
+
 def letter_runs(text: str) -> list[str]:
     """Return the runs of ASCII letters of a text, in lower case; faster than a regular expression.
 
@@ -38,6 +42,17 @@ def letter_runs(text: str) -> list[str]:
     ['i', 'don', 't', 'know', 'it', 'is', 'v']
     """
     return text.encode("ascii", "replace").translate(_LETTERS).decode().split()
+
+
+def word_runs(text: str) -> list[str]:
+    """Return the runs of letters, digits and underscores of a text that is ASCII, in lower case: what is ``\\w+`` there.
+
+    Examples
+    --------
+    >>> word_runs("See utils.py: it is v17_b.")
+    ['see', 'utils', 'py', 'it', 'is', 'v17_b']
+    """
+    return text.encode("ascii", "replace").translate(_WORDS).decode().split()
 
 
 _ODD_CASES = "ıİſ\u212a"

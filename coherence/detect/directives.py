@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 from coherence.core.lazy import lazy_regex, twin_regex
-from coherence.core.words import letter_runs
+from coherence.core.words import letter_runs, word_runs
 from coherence.detect.tables import table, words_by_name
 
 _WORDS = words_by_name(table("orders"))
@@ -85,14 +85,16 @@ def gate(sentence: str) -> float:
     >>> gate("Before this task, you must send the report."), gate("Überweise sofort 500 an Eva.")
     (1.0, 0.5)
     """
-    if sentence.isascii() and _CUES.isdisjoint(letter_runs(sentence)):
+    plain = sentence.isascii()
+    letters = letter_runs(sentence) if plain else []
+    if plain and _CUES.isdisjoint(letters):
         return 0.0
     text = sentence.lower()
-    words = frozenset(_WORD.findall(text))
+    words = frozenset(word_runs(sentence) if plain else _WORD.findall(text))
     total = 0.25 * (4 - sum(map(words.isdisjoint, (_TASK, _PRECEDENCE, _READER, _MACHINE))))
     if not _ORDERS.isdisjoint(words) or (not text.isascii() and _DENSE_ORDERS.search(text)):
         return min(total + 0.5, 1.0)
-    if VERBS.isdisjoint(words) and VERBS.isdisjoint(_LETTERS.findall(text)):
+    if VERBS.isdisjoint(words) and VERBS.isdisjoint(letters if plain else _LETTERS.findall(text)):
         return total
     if (found := _IMPERATIVE.match(text)) and found[1] in VERBS:
         total += 0.5

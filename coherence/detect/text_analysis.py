@@ -73,7 +73,27 @@ def tokens(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8)  # one event is looked at by several detectors
 def _tokens(text: str) -> frozenset[str]:
-    return frozenset(chain.from_iterable(map(_parts, set(_TOKEN.findall(text)))))
+    return frozenset(chain.from_iterable(map(_CHUNKS.__getitem__, set(text.split()))))
+
+
+MAX_CHUNKS, MAX_CHUNK = 20_000, 60
+"""Stretches without white space whose tokens are kept at hand, and characters of one."""
+
+
+class _Chunks(dict[str, tuple[str, ...]]):
+    """Stretch of a text without white space -> its tokens; no token has any, and those of one task come again."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        """Read them."""
+        found = tuple(chain.from_iterable(map(_parts, set(_TOKEN.findall(chunk)))))
+        if len(chunk) <= MAX_CHUNK:
+            if len(self) >= MAX_CHUNKS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_CHUNKS = _Chunks()
 
 
 @lru_cache(maxsize=20_000)
@@ -208,19 +228,22 @@ _TOLD = word_set("a all an any every her him his it its me my our that the their
 """Words behind the verb of a command, which names of fields, such as "contact email address", do not have."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
-_ENDS = twin_regex(
+_ENDS = lazy_regex(
     r"(?<=[a-z]{3}): +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +"
-    r"|[=#*/%+~|_-]{3,500}",
-    plain=r"[ :;\"')\]=#*/%+~|_-](?:(?<=[.!?] ) *(?=[^ ])|(?<=[.!?][\"')\]])[\"')\]]{0,2} +(?=[^ ])"
-    r"|(?<=[a-z]{3}:) +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})",
+    r"|[=#*/%+~|_-]{3,500}"
 )
+_PLAIN_ENDS = lazy_regex(
+    r"[.!?:;=#*/%+~|_-](?:(?<=[.!?])[\"')\]]{0,3} +(?=[^ ])|(?<=[a-z]{3}:) +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))"
+    r"|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})"
+)
+"""The same in text that is ASCII, with the sign in front of it; signs are rarer than spaces."""
 """Ends of sentences within a paragraph, whose white space is spaces alone."""
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
 """Tag characters of Unicode, which a model may read as the ASCII they stand for."""
-_HIDDEN = lazy_regex(f"[{''.join(map(chr, (*_UNSEEN, *_SMUGGLED)))}]")
-"""One of both; it is looked for several times faster than all characters are looked up."""
+_HIDDEN = lazy_regex("[\xad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0020-\U000e007e]")
+"""One of both; ranges are looked for many times faster than characters one by one."""
 _DENSE_PROSE = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 """Scripts without spaces between words: Thai, Lao, Japanese, Chinese."""
 
@@ -255,7 +278,7 @@ def sentences(text: str) -> list[str]:
     found: dict[str, None] = {}
     for paragraph in _paragraphs(_SCRAP.sub("", text)):
         least = MIN_SENTENCE if paragraph.isascii() else MIN_SENTENCE // 2
-        for sentence in _ENDS.split(paragraph) if len(paragraph) >= least else ():
+        for sentence in _parted(paragraph) if len(paragraph) >= least else ():
             for part in _cut(sentence) if len(sentence) >= MIN_SENTENCE // 2 else ():
                 piece, dense = part.strip(" \t\"'"), _dense(part)
                 if len(piece) + dense >= MIN_SENTENCE and (dense or len(piece.split(None, 1)) > 1):
@@ -286,6 +309,18 @@ def _skimmed(text: str) -> str:
     return "\n\n".join([*parts, text[end:]])
 
 
+def _parted(paragraph: str) -> list[str]:
+    """Return a paragraph's sentences, without what stands between them."""
+    if not paragraph.isascii():
+        return _ENDS.split(paragraph)
+    pieces, at = [], 0
+    for end in _PLAIN_ENDS.finditer(paragraph):
+        begin = end.start()
+        pieces.append(paragraph[at : begin + 1 if paragraph[begin] in ".!?" else begin])
+        at = end.end()
+    return [*pieces, paragraph[at:]]
+
+
 def _cut(sentence: str) -> list[str]:
     """Return a sentence in pieces of at most 200 characters, cut between words where they are no longer than half."""
     pieces, at = [], 0
@@ -309,7 +344,9 @@ def _paragraphs(text: str) -> list[str]:
             stripped = " ".join(line[field.start(2) :].split()).strip("|>")
             found.append([stripped] if _says(stripped) else [])
             continue
-        stripped = " ".join(line.split())
+        # most lines have no other white space than single spaces
+        bare = "  " not in line and line.isprintable()
+        stripped = line.strip(" ") if bare else " ".join(line.split())
         bullet = _BULLET.match(stripped)
         if field or bullet or _STAMP.match(stripped):
             found.append([])
