@@ -29,7 +29,7 @@ _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for
 """ASCII in lower case, with a space for all that is no letter."""
 
 
-_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128)) + b" " * 128
+_WORDS = bytes(code if chr(code).isdigit() or chr(code) == "_" else letter for code, letter in enumerate(_LETTERS))
 """The same with digits and underscores."""
 
 
@@ -45,7 +45,7 @@ def letter_runs(text: str) -> list[str]:
 
 
 def word_runs(text: str) -> list[str]:
-    """Return the runs of letters, digits and underscores of a text that is ASCII, in lower case: what is ``\\w+`` there.
+    r"""Return the runs of letters, digits and underscores of an ASCII text, in lower case, as ``\w+`` finds them.
 
     Examples
     --------

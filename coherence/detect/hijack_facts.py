@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
@@ -74,6 +75,9 @@ class Sentence(msgspec.Struct, array_like=True):
     record of a list than that meant and where its gate is 1."""
 
 
+_TEXT, _GATE = attrgetter("text"), attrgetter("gate")
+
+
 class HijackFacts(msgspec.Struct):
     """Memory of what was asked, read and called so far; bounded."""
 
@@ -121,7 +125,7 @@ def note_result(
     What gives no instruction pushes none out that does, however much is read after it: the newest half of
     `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
     """
-    known = {sentence.text for sentence in facts.sentences} if text.sentences else set()
+    known = set(text.sentences).intersection(map(_TEXT, facts.sentences)) if text.sentences else set()
     own = len(text.raw) <= MAX_OWN and acts(tool)
     meant = _meant(facts, text) if facts.delegated else None
     before = 0.0
@@ -172,7 +176,7 @@ def _forget(read: list[Sentence]) -> None:
     excess = len(read) - MAX_SENTENCES
     if excess <= 0:
         return
-    spare = sum([sentence.gate > 0 for sentence in read]) - MAX_SENTENCES // 2
+    spare = len(read) - [*map(_GATE, read)].count(0.0) - MAX_SENTENCES // 2
     dropped: list[int] = []
     for at, sentence in enumerate(read):
         if sentence.gate > 0:

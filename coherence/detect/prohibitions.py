@@ -174,7 +174,7 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
             return
         text = observed.text.part(MAX_CHARS, "\n").raw
         low = text.casefold()
-        if any(token in low for token in named):
+        if any(map(low.__contains__, named)):
             for line in islice(re.split(r"\n|\},", text), 400):
                 if len(line) > MAX_RECORD:
                     continue
@@ -184,7 +184,7 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
                     self.data.marked = [*self.data.marked, " ".join((first[1].casefold(), *held))][-MAX_MARKED:]
         told = {one for each in standing if "have" in each.acts for token in each.objects for one in same(token)}
         # a token of ASCII text stands in it as it is
-        if told and (not text.isascii() or any(low.find(token, 0, MAX_HELD) >= 0 for token in told)):
+        if told and (not text.isascii() or any(map(low[:MAX_HELD].__contains__, told))):
             for found in islice(_HELD.finditer(text[:MAX_HELD]), 200):
                 if not told.isdisjoint(tokens(found["key"])):
                     self.data.held = [*self.data.held, _bare(found["value"])][-MAX_MARKED:]

@@ -38,7 +38,7 @@ _TOKEN = twin_regex(
     r"|[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
     r"|https?://[^\s\x1c-\x1f\"'<>()\[\]{}|\\^`]{1,400}"
     r"|\d{4}-\d\d?-\d\d?"  # an ISO date
-    r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number, a version
+    r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number (of MAX_DIGITS), a version
     r"|[\w~-]{0,60}+(?:/[\w.~-]{1,60}){1,12}"  # a path
     r"|\w{1,60}+(?:\.\w{1,60}+){1,6}"  # a file, a host, a dotted name
     r"|\w{1,100}+)"
@@ -76,6 +76,12 @@ def _tokens(text: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_CHUNKS.__getitem__, set(text.split()))))
 
 
+MAX_DIGITS = 30
+"""Digits of a number; what follows is another one."""
+
+_AROUND = "\"'`(),;:.!?[]{}<>*"
+"""Signs around a word that belong to no token."""
+
 MAX_CHUNKS, MAX_CHUNK = 20_000, 60
 """Stretches without white space whose tokens are kept at hand, and characters of one."""
 
@@ -85,7 +91,11 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         """Read them."""
-        found = tuple(chain.from_iterable(map(_parts, set(_TOKEN.findall(chunk)))))
+        core = chunk.strip(_AROUND)
+        if core.isascii() and (core.isalpha() or core.isdigit()) and len(core) <= MAX_DIGITS:  # most are one token
+            found = _parts(core)
+        else:
+            found = tuple(chain.from_iterable(map(_parts, set(_TOKEN.findall(chunk)))))
         if len(chunk) <= MAX_CHUNK:
             if len(self) >= MAX_CHUNKS:
                 self.clear()
@@ -228,16 +238,13 @@ _TOLD = word_set("a all an any every her him his it its me my our that the their
 """Words behind the verb of a command, which names of fields, such as "contact email address", do not have."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
+_KEPT_SIGNS = ".!?。！？؟।"
 _ENDS = lazy_regex(
-    r"(?<=[a-z]{3}): +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +"
-    r"|[=#*/%+~|_-]{3,500}"
+    rf"[{_KEPT_SIGNS}:;=#*/%+~|_-](?:(?<=[.!?])[\"')\]»”]{{0,3}} +(?=[^ ])|(?<=[。！？؟।])"
+    r"|(?<=[a-z]{3}:) +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})"
 )
-_PLAIN_ENDS = lazy_regex(
-    r"[.!?:;=#*/%+~|_-](?:(?<=[.!?])[\"')\]]{0,3} +(?=[^ ])|(?<=[a-z]{3}:) +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))"
-    r"|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})"
-)
-"""The same in text that is ASCII, with the sign in front of it; signs are rarer than spaces."""
-"""Ends of sentences within a paragraph, whose white space is spaces alone."""
+"""Ends of sentences within a paragraph, whose white space is spaces alone, with the sign before them: signs are rarer
+than spaces. Some of the signs belong to the sentence."""
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
@@ -311,12 +318,10 @@ def _skimmed(text: str) -> str:
 
 def _parted(paragraph: str) -> list[str]:
     """Return a paragraph's sentences, without what stands between them."""
-    if not paragraph.isascii():
-        return _ENDS.split(paragraph)
     pieces, at = [], 0
-    for end in _PLAIN_ENDS.finditer(paragraph):
+    for end in _ENDS.finditer(paragraph):
         begin = end.start()
-        pieces.append(paragraph[at : begin + 1 if paragraph[begin] in ".!?" else begin])
+        pieces.append(paragraph[at : begin + 1 if paragraph[begin] in _KEPT_SIGNS else begin])
         at = end.end()
     return [*pieces, paragraph[at:]]
 

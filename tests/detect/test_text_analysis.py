@@ -1,16 +1,21 @@
 """Tokens, and what of a tool result counts as prose whatever its shape; no text breaks or stalls either."""
 
 import json
+import re
+from unicodedata import normalize
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coherence.detect.text_analysis import (
+    _TOKEN,
     LONG,
     MAX_CHARS,
     MAX_SENTENCE,
     MAX_SENTENCES,
+    _parted,
+    _parts,
     overlap,
     sentences,
     statements,
@@ -147,3 +152,31 @@ def test_sentences_a_megabyte_of_anything_is_bounded(unit: str) -> None:
 def test_statements_leave_code_and_quotations_out() -> None:
     assert statements("Done. It works!\n> not mine\n```\ncode.\n```\n1. First") == ["Done.", "It works!", "First"]
     assert statements("") == []
+
+
+_PIECES = st.lists(
+    st.sampled_from(
+        'a |The |abc|rent. |v1.5|1,200|x@y.org|~/z.py|2024-05-01|camelCase|日本|é|。|. |!" |) |; |abc: Now |---|=|__'
+        "|:|?|؟|»|…|ſ|\0|\ud800| |  |\n|\t|\x1c|\x85|\xa0|\u2028".split("|")
+    ),
+    max_size=14,
+).map("".join)
+
+
+@given(text=_PIECES | st.text(max_size=60))
+def test_tokens_of_stretches_without_white_space_are_those_of_the_whole_text(text: str) -> None:
+    whole = text if text.isascii() else normalize("NFKC", text)
+    assert tokens(text) == {token for raw in _TOKEN.findall(whole) for token in _parts(raw)}
+
+
+# each sentence's end by itself, behind a look at the sign before it: the same, but slow
+_ONE_BY_ONE = re.compile(
+    r"(?<=[a-z]{3}): +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +"
+    r"|[=#*/%+~|_-]{3,500}"
+)
+
+
+@given(paragraph=_PIECES.map(lambda text: " ".join(text.split())))
+@example(paragraph="Wait... No; the rent: May.” It rises")
+def test_parted_at_signs_is_what_the_expression_for_each_end_gives(paragraph: str) -> None:
+    assert _parted(paragraph) == _ONE_BY_ONE.split(paragraph)
