@@ -47,11 +47,11 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 docs: $(VENV)/docs.stamp  ## the documentation as a site in site/; a broken link or an unknown name is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# costs, beside the peers; with sentence-transformers if `make test-st` installed it
+# costs, beside the peers, in at most 12 minutes on two cores; with sentence-transformers if `make test-st` installed it
 bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp
 	$(BIN)/python tests/bench/run.py --json bench.json
 
-# growth over a million events, detection, the guard's statistics: hours
+# growth over a million events, hostile texts, detection, the guard's statistics: hours
 bench-long: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
 	$(BIN)/python tests/bench/run.py --long --json bench-long.json
 	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0

@@ -1,6 +1,6 @@
-"""Cost of the detectors for a step of the labelled runs: those behind the alarms, those of the light, and ``check``.
+"""Cost of the detectors for a step of the labelled runs: all together, those of the light, and ``check``.
 
-Run ``python tests/bench/detector_cost.py``; it takes two minutes. A step is a message with its calls, or a result.
+Run ``python tests/bench/detector_cost.py``; it takes one minute. A step is a message with its calls, or a result.
 Processor time of the thread is counted, so that other work on the machine does not.
 """
 
@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from itertools import islice
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any
 from unittest.mock import patch
 
@@ -24,11 +25,8 @@ from showing import row, say
 from coherence import Monitor
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, Goal, Message, ToolCall, ToolResult
-from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
-from coherence.detect.detector import DetectorTable, Observed
-from coherence.detect.grounding_state import GroundingDetector
-from coherence.detect.hijack import HijackDetector
+from coherence.detect.detector import Observed
 from coherence.metrics.course import Breakdown, FailureStreak, Novelty, Stall
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.danger.unasked import DangerDetector
@@ -43,6 +41,8 @@ from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"
 SOURCES = ("agentdojo", "whowhen", "tau_airline", "swebench_mini")
+EVERY = 4
+"""One of so many runs is looked at."""
 LIMITS = limits_of(MonitorConfig(), RULE)
 
 HUGE = {
@@ -67,7 +67,7 @@ LIGHT: dict[str, tuple[type, ...]] = {
 LIGHT_METHODS = ("compute", "explain", "changes", "learn", "findings", "_lit", "_gains")
 """Methods that are timed besides those that take in events; none of them calls another one that is timed."""
 
-LIGHT_RUNS, LIGHT_STEPS = 16, 80
+LIGHT_RUNS, LIGHT_STEPS = 6, 80
 """Runs of a file, and steps of a run, at which the light is looked at."""
 
 
@@ -101,41 +101,40 @@ def events_of(step: dict[str, Any]) -> list[Event]:
     return [Message("user" if step["role"] == "user" else "assistant", content), *made]
 
 
-def detectors() -> DetectorTable:
-    """Return the detectors behind the alarms."""
-    extractors = MonitorConfig().grounding.extractors
-    return DetectorTable([HijackDetector(), AssumptionDetector(), GroundingDetector(extractors)])
-
-
-def observe(table: DetectorTable, events: Sequence[Event], seq: int) -> None:
-    """Show events to detectors."""
-    for at, event in enumerate(events):
-        table.observe(Observed.of(event, seq + at))
+def agent() -> AgentPipeline:
+    """Return a pipeline with every detector, which compares words alone."""
+    return AgentPipeline(MonitorConfig(), None)
 
 
 def alarms() -> None:
-    """Show the cost of the detectors behind the alarms, and of asking about a call before it runs."""
+    """Show the cost of all detectors together, and of asking about a call before it runs."""
     observing: dict[str, list[float]] = defaultdict(list)
     asking: list[float] = []
     for source in SOURCES:
-        for run in steps(source):
-            table, state, seq = detectors(), AgentState(), 1
+        for run in islice(steps(source), 0, None, EVERY):
+            pipeline, seq = agent(), 0
             for events in run:
-                observing[source].append(took_ms(observe, table, events, seq))
+                spent = 0.0
                 for event in events:
-                    if isinstance(event, ToolCall):
-                        asking.append(took_ms(asked_call, seq, event.tool_name, bytes(event.arguments), state, LIMITS))
-                    state.hijack.observe(Observed.of(event, seq))
                     seq += 1
+                    if isinstance(event, ToolCall):
+                        asked = event.tool_name, bytes(event.arguments), pipeline.state, LIMITS
+                        asking.append(took_ms(asked_call, seq, *asked))
+                    spent += took_ms(pipeline.fold, seq, float(seq), event)
+                observing[source].append(spent)
     every = [ms for found in observing.values() for ms in found]
-    for name, found in (("any source", every), *observing.items(), ("asking about a call before it runs", asking)):
-        row(f"detectors behind the alarms, {name}, mean of {len(found):,}", mean(found), 1, " ms")
-        row(f"  99 % (median {median(found):.2f}, largest {max(found):.1f})", at_share(found, 0.99), 5, " ms")
+    row(f"all detectors together, median of {len(every):,} steps", median(every), 0.4, " ms")
+    row("all detectors together, 99 %", at_share(every, 0.99), 3, " ms")
+    for name, found in (*observing.items(), ("asking about a call before it runs", asking)):
+        say(
+            f"  {name}: median, 99 %, largest", f"{median(found):.2f}, {at_share(found, 0.99):.1f}, {max(found):.0f} ms"
+        )
     for name, unit in HUGE.items():
-        table = detectors()
-        observe(table, [Goal("Summarise the report")], 1)
-        huge = [ToolResult(unit * (1_000_000 // len(unit))), ToolCall("read", msgspec.Raw(b'{"page": 2}'), "c")]
-        row(f"a result of 1 MB and the next call: {name}", took_ms(observe, table, huge, 2), 20, " ms")
+        pipeline = agent()
+        pipeline.fold(1, 1.0, Goal("Summarise the report"))
+        huge = ToolResult(unit * (1_000_000 // len(unit))), ToolCall("read", msgspec.Raw(b'{"page": 2}'), "c")
+        spent = sum(took_ms(pipeline.fold, seq, float(seq), event) for seq, event in enumerate(huge, 2))
+        row(f"a result of 1 MB and the next call: {name}", spent, 20, " ms")
     row("asking about a call of 200 arguments, all memories full", full_ms(), 20, " ms")
 
 
@@ -203,7 +202,7 @@ def light() -> None:
             found += light_costs(run)
     whole = [sum(step.values()) for step in found]
     row(f"the light, median of {len(found):,} steps", median(whole), 0.3, " ms")
-    row("  95 %", at_share(whole, 0.95), 2, " ms")
+    row("the light, 95 %", at_share(whole, 0.95), 2, " ms")
     for name in LIGHT:
         part = [step[name] for step in found]
         say(f"  {name}: median, 95 %", f"{median(part):.3f}, {at_share(part, 0.95):.3f} ms", "")

@@ -11,7 +11,7 @@ import sys
 
 from showing import row
 
-TIMES = 9
+TIMES = 5
 MODULES_TARGET, CHECK_TARGET_MS = 130, 5.0
 
 SCRIPT = """

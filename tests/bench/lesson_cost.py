@@ -35,7 +35,7 @@ ERRORS = Path(__file__).resolve().parents[1] / "lessons" / "errors"
 SOMA = Path(".venv-soma/bin/python")
 COMPARED = 100
 """Characters of a fix that are compared: the peer keeps 200, before white space is made even."""
-ROUNDS = 5
+ROUNDS = 2
 QUERY_MS = {100: 0.6, 100_000: 3.0, 1_000_000: 15.0}
 RECORD_MS = 1.0
 OPEN_MS = 200.0

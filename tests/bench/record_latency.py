@@ -1,6 +1,6 @@
 """Latency of the hot path: recording and deciding, alone and in every kind of trouble.
 
-Every row is measured in a process of its own: p50, p99.9 and the largest of 4,000 recordings (400 with full
+Every row is measured in a process of its own: p50, p99.9 and the largest of 2,000 recordings (400 with full
 durability), and of 20 decisions.
 """
 
@@ -51,7 +51,7 @@ def measure(case: str, durability: Durability, folder: Path) -> dict[str, list[f
         other.execute("BEGIN IMMEDIATE")
         m.tool_result("the one that waits")
     recorded, decided = [], []
-    for number in range(400 if durability == "full" else 4_000):
+    for number in range(400 if durability == "full" else 2_000):
         began = time.perf_counter()
         m.tool_call("Bash", {"command": f"pytest -q tests/test_{number}.py"}) if number % 2 else m.tool_result(
             "3 passed"

@@ -45,6 +45,7 @@ def text(length: int, seed: int) -> str:
 def costs() -> Iterator[tuple[str, int, Callable[[], object]]]:
     """Yield what is measured: its name, how many there are of it, and what does them all."""
     from coherence import Monitor
+    from coherence.compat import LLMEvent, Regulator
     from coherence.core.redact import redact
     from coherence.lessons import LessonStore
     from coherence.providers import HashingEmbedder
@@ -75,6 +76,14 @@ def costs() -> Iterator[tuple[str, int, Callable[[], object]]]:
         for _ in range(count):
             Monitor(embedder=False).close()
 
+    def turn(count: int) -> None:
+        regulator = Regulator.for_user("user", embedder=False)
+        for _ in range(count):
+            regulator.on_event(LLMEvent.turn_start(text(31, next(made))))
+            regulator.on_event(LLMEvent.turn_complete(text(100, next(made))))
+            regulator.on_event(LLMEvent.cost(100, 20, 500))
+            regulator.decide()
+
     def query(count: int) -> None:
         with tempfile.TemporaryDirectory() as folder, LessonStore(f"{folder}/l.db", embedder=False) as lessons:
             for number in range(count):
@@ -87,6 +96,7 @@ def costs() -> Iterator[tuple[str, int, Callable[[], object]]]:
     yield "an event of 6,000 characters, with a store", 40, lambda: record(6_000, 20)
     yield "decide() after usage", 150, lambda: decide(lambda m: m.usage(tokens_in=10, tokens_out=5), 150)
     yield "decide() after a message", 60, lambda: decide(lambda m: m.message("assistant", text(200, next(made))), 60)
+    yield "a turn of 100 characters by words alone", 60, lambda: turn(60)
     yield "check() of a command", 100, lambda: check(100)
     yield (
         "a recorded step scored by words alone",

@@ -21,6 +21,7 @@ from typing import Any
 
 import alarms
 import blame
+import breakdown
 import calibration
 import column
 import corrections
@@ -42,12 +43,13 @@ import lesson_recall
 import loops
 import numpy as np
 import outcome_risk
+import ratios
 import record_latency
 import redaction
 import router_states
 import scope_drift
 import trust
-from showing import row, say, summary
+from showing import resident_mb, row, say, summary
 
 from coherence import CoherenceSensor, EmbeddingCache, MetricInput
 from coherence.metrics import GoalDrift
@@ -180,7 +182,7 @@ def steady_state() -> tuple[float, float]:
     sensor = CoherenceSensor(state, embedder=embedder, timeout_s=60)
     sensor.measure_sync()
     ours, naive = [], []
-    for _ in range(8):
+    for _ in range(3):
         state.step()
         started = time.perf_counter()
         sensor.measure_sync()
@@ -199,7 +201,7 @@ def import_ms() -> float:
         subprocess.run([sys.executable, "-c", code], check=True)
         return (time.perf_counter() - started) * 1e3
 
-    pairs = [(start("pass"), start("import coherence")) for _ in range(15)]
+    pairs = [(start("pass"), start("import coherence")) for _ in range(9)]
     return statistics.median(ours for _, ours in pairs) - statistics.median(bare for bare, _ in pairs)
 
 
@@ -222,10 +224,6 @@ def against_sentence_transformers() -> float | None:
             embedder.embed(text)
             took[name].append(time.perf_counter() - started)
     return statistics.median(took["theirs"]) / statistics.median(took["ours"])
-
-
-def resident_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
 
 def growth_mb(early: int = 25_000, late: int = 100_000) -> float:
@@ -273,17 +271,22 @@ def long() -> None:
     """Print what takes long: growth over many events, and every figure of detection and of the guard's statistics."""
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.long()
+    decide.long()
+    trust.propagating(10_000)
     judged = (alarms, hijack, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast)
-    run((hostile_text, *judged, *rules, lesson_recall, guard_lives, guard_days, guard_peer, router_states))
+    run((hostile_text, lesson_cost, guard_cost, *judged, *rules))
+    run((lesson_recall, guard_lives, guard_days, guard_peer, router_states))
 
 
 def costs() -> None:
     """Print what things cost."""
-    embedding()
+    timed("embedding", embedding)
     parts = (first_use, files_entered, column, decide, detector_cost, record_latency, redaction)
-    run((*parts, lesson_cost, guard_cost, trust))
-    timed("hostile_text", lambda: hostile_text.main((16_000,)))
+    run((*parts, trust))
+    timed("lesson_cost", lesson_cost.hundred)
+    timed("guard_cost", lambda: guard_cost.main(("--traces", "10000", "--calls", "1000")))
+    run((breakdown,))
 
 
 def run(parts: Iterable[ModuleType]) -> None:
@@ -312,4 +315,4 @@ if __name__ == "__main__":
         say(f"{platform.machine()}, Python {platform.python_version()}", "measured", "target")
         (long if asked.long else costs)()
         say("")
-        summary(asked.json)
+        summary(asked.json, {} if asked.long else ratios.main())

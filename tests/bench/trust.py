@@ -20,7 +20,7 @@ from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
 
 EDGES = 3
-TIMES = 300
+TIMES = 100
 TARGET_MS = 2.0
 SOMA = Path(".venv-soma/bin/python")
 
@@ -127,7 +127,12 @@ def in_a_fleet(agents: int = 1_000) -> None:
 def main() -> None:
     against_soma()
     in_a_fleet()
-    for agents in (1_000, 10_000):
+    propagating(1_000)
+
+
+def propagating(*sizes: int) -> None:
+    """Print what a propagation costs by the number of agents and the shape of their trust."""
+    for agents in sizes:
         for name, shape in SHAPES.items():
             for struggling in (0.01, 0.5):
                 times, readings, first = measure(agents, shape, struggling=struggling)
@@ -143,3 +148,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    propagating(10_000)
