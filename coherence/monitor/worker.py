@@ -428,7 +428,7 @@ class Worker(Folding):
                 return
             pipeline, seq = self._reopen(recorder.session)
             waiting = recorder.rejoin(seq)
-            # A process that tells only a few events never comes to the thousandth itself.
+            # A process that tells only a few events never comes to the hundredth itself.
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, pack(pipeline.snapshot()))
             for record in waiting:

@@ -16,9 +16,11 @@ from coherence import Monitor, Store
 from coherence.core.events import Fault, Goal, Message, ToolResult, decode_event
 from coherence.monitor import recorder as module
 from coherence.monitor.codec import encode_record
+from coherence.monitor.folding import SNAPSHOT_EVERY
 from coherence.monitor.monitor import Durability
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.replay import Replay
+from coherence.monitor.snapshots import pack
 from coherence.monitor.tick_result import Record
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
@@ -150,6 +152,25 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
         before = m.decide().seq
         m.message("assistant", "going on")
         assert m.decide().seq == before + 2  # the message, and the tick of its step
+
+
+def test_recorder_who_goes_on_without_a_close_folds_few_events_and_stands_where_the_other_stood(tmp_path: Path) -> None:
+    path, config = tmp_path / "s.db", {"tick": "manual"}
+    with Monitor(store=path, embedder=HashingEmbedder(32), config=config) as m:
+        for number in range(130):
+            m.tool_call("Bash", {"command": f"make {number}"})
+            m.tool_result(f"part {number} is built", error=number % 7 == 0)
+        m.decide()
+        m.flush()
+        with Store(path) as store:
+            kept = store.snapshot(1)
+            assert kept is not None
+            assert kept[0] == 261 - 261 % SNAPSHOT_EVERY
+        with m._worker.settled() as pipeline:
+            stood = pack(pipeline.snapshot())
+        other = Monitor(resume=True, store=path, embedder=HashingEmbedder(32), config=config)
+        with other, other._worker.settled() as pipeline:
+            assert pack(pipeline.snapshot()) == stood
 
 
 @pytest.mark.slow
