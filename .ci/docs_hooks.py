@@ -74,7 +74,9 @@ def command_lines(command: click.Command, name: str, depth: int = 1) -> Iterator
     yield ""
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            yield from command_lines(command.commands[child], f"{name} {child}", depth + 1)
+            found = command.get_command(context, child)
+            assert found is not None
+            yield from command_lines(found, f"{name} {child}", depth + 1)
 
 
 def one_line(text: str) -> str:

@@ -1,6 +1,6 @@
 """``python -m coherence``."""
 
-from coherence.cli.main import main
+from coherence.cli.entry import run
 
 if __name__ == "__main__":
-    main()
+    run("python -m coherence")

@@ -34,9 +34,10 @@ MAX_CHARS = 4_096
 class MiniLMEmbedder:
     """Sentence vectors of 384 dimensions from the model shipped with this package. No network, no torch.
 
-    The model is loaded on first use (0.2 s) and runs on one thread. Of a text above 256 tokens the head and the tail
-    are read, half each, so that the cost of a text is bounded (about 30 ms). Text such as ``[SEP]`` is read as text,
-    never as a control token. Both files are compared with their SHA-256 when they are loaded.
+    The model is loaded on first use (0.2 s), or by a monitor while its first events arrive, and runs on one thread.
+    Of a text above 256 tokens the head and the tail are read, half each, so that the cost of a text is bounded (about
+    30 ms). Text such as ``[SEP]`` is read as text, never as a control token. Both files are compared with their SHA-256
+    when they are loaded.
 
     Raises
     ------
@@ -62,13 +63,21 @@ class MiniLMEmbedder:
         """Return the vector of one text, shape ``(384,)``, unit length."""
         session, tokenizer = self._load()
         ids = np.array([self._ids(text, tokenizer)], np.int64)
-        with self._lock:
-            vector: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids})[0][0]
+        vector: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids})[0][0]  # from any threads at a time
         return vector
 
     def embed_batch(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return one vector a text, shape ``(len(texts), 384)``; run singly, or a vector would depend on the rest."""
         return np.array([self.embed(text) for text in texts], np.float32).reshape(len(texts), self.dimensions)
+
+    @property
+    def is_loaded(self) -> bool:
+        """True once the model is in memory."""
+        return self._loaded is not None
+
+    def load(self) -> None:
+        """Load the model now, which the first use does otherwise."""
+        self._load()
 
     def _load(self) -> tuple[Any, Any]:
         with self._lock:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from coherence.cli.inputs import make_embedder, progress_bar, read_inputs
 from coherence.cli.outputs import check_folders, check_outputs, write_output
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
-from coherence.core.config import MonitorConfig, disabled
+from coherence.core.config import disabled
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.errors import CoherenceError, TranscriptError
 from coherence.core.readings import one_line
@@ -24,6 +25,7 @@ from coherence.evaluation.measure import INDEX, fitted_on, risks
 from coherence.evaluation.scores import scores_lines
 from coherence.evaluation.systems import of_steps
 from coherence.providers.transcript import Transcript
+from coherence.report.ahead import usable_cores
 from coherence.report.files import write_atomically
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -45,6 +47,7 @@ def score_files(
     config: Path | None = None,
     store: Path | None = None,
     step_scores: Path | None = None,
+    jobs: int = 1,
 ) -> int:
     """Score every run of every file, print and write what was asked for, and return the exit status."""
     if disabled():
@@ -56,6 +59,8 @@ def score_files(
         raise click.UsageError(
             "--step-scores writes the risk by one metric, or by the index without --metric; name one"
         )
+    if store is not None and jobs != 1:
+        raise click.UsageError("--store records the runs in their order, one at a time: leave out --jobs")
     cache = EmbeddingCache(make_embedder(embedder))
     for name in metrics:
         _check_metric(name)
@@ -63,8 +68,15 @@ def score_files(
     transcripts, errors = read_inputs(paths, form)
     if step_scores is not None:
         _check_names(transcripts)
-    with _open_store(store) as kept:
-        runs = _score(transcripts, cache, window, metrics, settings, kept)
+    score = partial(score_transcript, window=window, metrics=metrics, config=settings)
+    with _open_store(store) as kept, _progress(transcripts) as advance:
+        if jobs != 1 and len(transcripts) > 1:
+            from coherence.cli.parallel import score_side_by_side
+
+            runs = score_side_by_side(transcripts, score, embedder, jobs, advance)
+        else:
+            score = partial(score, embedder=cache, store=kept, ahead=usable_cores() - 1, on_step=lambda _: advance(1))
+            runs = list(map(score, transcripts))
     for run in runs:
         _warn_of_failures(run)
     if as_json:
@@ -156,31 +168,14 @@ def _open_store(path: Path | None) -> Iterator[Store | None]:
     click.echo(f"recorded: {path}", err=True)
 
 
-def _score(
-    transcripts: Sequence[Transcript],
-    cache: EmbeddingCache,
-    window: int,
-    metrics: Sequence[str],
-    config: MonitorConfig,
-    store: Store | None,
-) -> list[ScoredRun]:
-    runs: list[ScoredRun] = []
-    with progress_bar(sum(len(transcript.steps) for transcript in transcripts)) as advance:
-        for transcript in transcripts:
-            try:
-                run = score_transcript(
-                    transcript,
-                    embedder=cache,
-                    window=window,
-                    metrics=metrics,
-                    config=config,
-                    store=store,
-                    on_step=lambda _: advance(1),
-                )
-            except (TypeError, ValueError) as error:  # settings that do not fit, such as a weight of no metric
-                raise click.UsageError(str(error)) from error
-            runs.append(run)
-    return runs
+@contextmanager
+def _progress(transcripts: Sequence[Transcript]) -> Iterator[Callable[[int], None]]:
+    """Show how many steps are scored; settings that do not fit, such as a weight of no metric, are bad usage."""
+    try:
+        with progress_bar(sum(len(transcript.steps) for transcript in transcripts)) as advance:
+            yield advance
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _warn_of_failures(run: ScoredRun) -> None:

@@ -24,7 +24,8 @@ from coherence.evaluation.scale_fit import Start, Steps, curve_of, fit_scale, hi
 from coherence.monitor.monitor import Monitor
 from coherence.policy.course_finding import RULE as COURSE
 from coherence.providers.transcript import Transcript
-from coherence.report.score import STEP_TIMEOUT_S, record_steps
+from coherence.report.score import STEP_TIMEOUT_S
+from coherence.report.steps import record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS, Asked, Light, asks_itself, combine, scale_for, shipped_scales
 

@@ -20,6 +20,7 @@ from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
+from coherence.monitor.loading import MODELS
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack, read_carry_over
@@ -109,6 +110,7 @@ class Worker(Folding):
         self._reported_loss = 0
         self._retain_at = monotonic() + RETAIN_S
         self._is_late = False
+        self._has_asked_for_model = False
         BACKGROUND.known.add(self)
         BACKGROUND.start()
 
@@ -447,6 +449,9 @@ class Worker(Folding):
         self._called = False
         if self.closed:
             return None
+        if not self._has_asked_for_model:
+            self._has_asked_for_model = True
+            MODELS.add(self.pipeline.semantics.cache, self)
         if self._others:
             sleep(YIELD_S)
         with self._lock:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Literal
 
@@ -18,7 +19,9 @@ from coherence.core.redact import Redactor, redact, redact_value
 from coherence.core.signs import said
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import TickResult
-from coherence.providers.transcript import Step, Transcript
+from coherence.providers.transcript import Transcript
+from coherence.report.ahead import embedded_ahead, measured_texts
+from coherence.report.steps import record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS
 from coherence.store.store import Store
@@ -207,6 +210,7 @@ def score_transcript(
     config: MonitorConfig | None = None,
     store: Store | None = None,
     on_step: Callable[[int], object] | None = None,
+    ahead: int = 0,
 ) -> ScoredRun:
     """Measure and decide after every step of a run.
 
@@ -226,6 +230,9 @@ def score_transcript(
         Where the run is recorded, as a session of its own.
     on_step : callable, optional
         Called with the number of steps done, after each.
+    ahead : int
+        Threads that embed the texts of later steps meanwhile: by the shipped model, where ``embedder`` is a cache, and
+        without a store. No result depends on it.
     """
     config = msgspec.structs.replace(
         config or MonitorConfig(), tick="manual", window=window, metrics=tuple(metrics), timeout_s=STEP_TIMEOUT_S
@@ -244,7 +251,10 @@ def score_transcript(
         config=config,
         source="replay",
     )
-    with monitor as m:
+    embedding: AbstractContextManager[None] = nullcontext()
+    if ahead > 0 and isinstance(embedder, EmbeddingCache) and store is None:
+        embedding = embedded_ahead(measured_texts(transcript, config), embedder, ahead)
+    with monitor as m, embedding:
         for at in record_steps(m, transcript):
             m.decide()
             result = m.result
@@ -289,53 +299,6 @@ def without_secrets(transcript: Transcript) -> Transcript:
     memories = tuple((since, redact(text)) for since, text in transcript.memories)
     goal, system = redact(transcript.goal), redact(transcript.system)
     return msgspec.structs.replace(transcript, steps=steps, goal=goal, system=system, memories=memories)
-
-
-def record_steps(monitor: Monitor, transcript: Transcript) -> Iterator[int]:
-    """Tell a monitor what happened in a run, and yield the number of each step after it.
-
-    Before the first step it is told the system text, and before each step the memories that are there from then on.
-    """
-    if transcript.system.strip():
-        monitor.message("system", transcript.system)
-    open_calls: list[tuple[str, str]] = []
-    for at, step in enumerate(transcript.steps):
-        for since, text in transcript.memories:
-            if since == at:
-                monitor.memory(text)
-        record_step(monitor, step, open_calls)
-        yield at
-
-
-def record_step(monitor: Monitor, step: Step, open_calls: list[tuple[str, str]]) -> None:
-    """Tell a monitor what happened at one step of a transcript.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        The monitor.
-    step : Step
-        The step.
-    open_calls : list
-        Calls without a result, by id and tool; changed. Results come in the order of their calls.
-    """
-    if step.role == "tool":
-        # Not every format names the tool of a result; then results come in the order of the calls.
-        call = next((pair for pair in open_calls if pair[1] == step.tool_name), open_calls[0] if open_calls else None)
-        if call is not None:
-            open_calls.remove(call)
-        monitor.tool_result(
-            step.content, error=step.is_error, call=call[0] if call is not None else "none", tool=step.tool_name
-        )
-    else:
-        monitor.message(step.role, step.content)
-        open_calls += [
-            (monitor.tool_call(made.name or "unknown", made.arguments, call=made.id), made.name)
-            for made in step.tool_calls
-        ]
-    usage = step.usage
-    if usage is not None:
-        monitor.usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, cost_usd=usage.cost_usd)
 
 
 def _agent_of(transcript: Transcript) -> str:

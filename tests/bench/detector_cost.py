@@ -34,7 +34,7 @@ from coherence.policy.hijack_findings import RULE, asked_call, limits_of
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
-from coherence.report.score import record_steps
+from coherence.report.steps import record_steps
 from coherence.sensor.own_start import OwnStart
 from coherence.state.progress import ProgressDetector
 from coherence.state.reducer import AgentState

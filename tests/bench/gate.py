@@ -16,7 +16,7 @@ from typing import Any
 from coherence import Monitor
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step
-from coherence.report.score import record_step
+from coherence.report.steps import record_step
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 REFUSING = ("harmful_call", "forbidden_call", "broken_constraint")

@@ -243,7 +243,10 @@ def test_documents_each_line_fits_its_schema(folder: Path) -> None:
 
 def commands(group: click.Group, *words: str) -> Iterator[tuple[str, click.Command]]:
     """Yield every command with its words."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
             yield from commands(command, *words, name)
         else:

@@ -260,8 +260,10 @@ def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path
 
 
 def test_score_every_command_and_option_has_help() -> None:
-    for command in main.commands.values():
-        assert command.help
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None and command.help
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{command.name} {parameter.name}"

@@ -1,0 +1,163 @@
+"""Commands on a store, and their options. What they do is in the other files of this folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from coherence.cli.options import FILES, TARGET, config_option, json_option, store_option
+from coherence.store.measures import HORIZONS, Measure
+
+
+@click.command()
+@store_option
+@json_option()
+def sessions(store: Path | None, as_json: bool) -> None:
+    """List the recorded sessions: events, newest index, pressure and decision."""
+    from coherence.cli.logs import list_sessions
+
+    list_sessions(store, as_json=as_json)
+
+
+@click.command()
+@TARGET
+@store_option
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Number of newest events per session."
+)
+@click.option("--kind", help="Show only events of this kind, such as tool_result or fault.")
+@json_option()
+def log(target: str | None, **options: Any) -> None:
+    """Print recorded events, one per line, with the measurements and decisions."""
+    from coherence.cli.logs import print_log
+
+    print_log(target, **options)
+
+
+@click.command()
+@TARGET
+@store_option
+@click.option("--check", is_flag=True, help="Compute everything again and compare bit for bit.")
+@click.option("--at", metavar="N", type=click.IntRange(1), help="Show the agent as it was after event N.")
+@click.option("--until-fire", is_flag=True, help="Show the first decision that is more than to continue.")
+@config_option("TOML file: show which decisions would have been different.")
+@json_option()
+def replay(target: str | None, **options: Any) -> None:
+    """Compute a recorded session again, from its recording alone.
+
+    FILE is a store; AGENT means its newest session. Exit status: 0 ok, 1 a replay differs from the recording, 2 bad
+    usage.
+    """
+    from coherence.cli.replay import replay_sessions
+
+    raise SystemExit(replay_sessions(target, **options))
+
+
+@click.group()
+def audit() -> None:
+    """Check and export the audit trail."""
+
+
+@audit.command("verify")
+@FILES
+@json_option()
+def audit_verify(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Check the hash chain of a store, or of exported JSON lines; name the first event that breaks it, and why.
+
+    Exit status: 0 intact, 1 not, 2 bad usage.
+    """
+    from coherence.cli.logs import verify_audit
+
+    raise SystemExit(verify_audit(paths, as_json=as_json))
+
+
+@audit.command("export")
+@click.argument("path", metavar="STORE", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def audit_export(path: Path, folder: Path) -> None:
+    """Append what is new to FOLDER/audit.jsonl; gzip or move that file as you like."""
+    from coherence.cli.logs import export_audit
+
+    export_audit(path, folder)
+
+
+@click.command()
+@click.option("--agent", required=True, metavar="NAME", help="Whose content is wiped.")
+@click.option("--session", metavar="S", help="Only this session, and those that went on from it. Default: all.")
+@store_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge(**options: Any) -> None:
+    """Wipe what a store holds of an agent, its lessons too, so that nothing of it is left in the file.
+
+    End the agent's monitors and guards first. Events stay in the hash chain without their content, and `audit verify`
+    says how many. Names, times and copies elsewhere are not touched. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.logs import purge_agent
+
+    purge_agent(**options)
+
+
+STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@click.command()
+@store_option
+@json_option()
+@click.option(
+    "--horizon",
+    type=click.Choice([str(horizon) for horizon in HORIZONS]),
+    help="Actions after a firing; 0 = the end of the task. Default: 5, and 0 for --measure task.",
+)
+@click.option(
+    "--measure",
+    type=click.Choice(get_args(Measure)),
+    default="pressure",
+    show_default=True,
+    help="Measure: fall of the pressure, error resolved, tool switched, task succeeded.",
+)
+def experiments(**options: Any) -> None:
+    """Show the effect of guidance on the agent, per pattern, from pairs of sent and withheld firings.
+
+    Effects are treatment minus control; above 0 means that guidance helps. The interval stays valid however often you
+    look. Only the fall of the pressure 5 actions later gives a verdict; other measures and horizons give none. Exit
+    status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.experiments import show_experiments
+
+    show_experiments(**options)
+
+
+@click.command()
+@STORE
+@click.argument("target", metavar="AGENT[/SESSION]")
+@click.argument("label", type=click.Choice(["good", "bad", "none"]))
+@click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
+def label(**options: Any) -> None:
+    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
+
+    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
+    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
+    Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import label_run
+
+    label_run(**options)
+
+
+@click.command()
+@STORE
+@click.option("--agent", help="Show only this agent.")
+@click.option("--reset", is_flag=True, help="Forget runs, labels and their effect, without asking.")
+@json_option()
+def calibration(**options: Any) -> None:
+    """Show the thresholds of each agent's alarms, their origin, and their validity.
+
+    The budget of a threshold is the share of good runs that may alarm. The values are those of the agent's next
+    session. The weights of the risk are fixed until labelled runs prove others better; the e-value is the evidence so
+    far. After a reset, a running session reports its newest run again. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.calibration import show_calibration
+
+    show_calibration(**options)
