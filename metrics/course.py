@@ -271,14 +271,17 @@ class CostSurge:
     name = "cost_surge"
     inverted = True
     in_place = True
+    told_from = 0.5
     why_unknown = "fewer than three model calls with their usage"
 
     def compute(self) -> float | None:
         """Return how much more."""
         calls = self.state.facts.spending[-RECENT_CALLS:] if isinstance(self.state, AgentState) else []
         before, newest = calls[:-2], calls[-2:]
-        if not before or median([call.tokens for call in before]) <= 0.0:
+        if not before or (usual := median([call.tokens for call in before])) <= 0.0:
             return None
+        if min(call.tokens for call in newest) <= usual:  # text that explains more of them cannot raise it
+            return 0.0
         more = min(
             call.tokens / median([one.tokens + max(call.chars - one.chars, 0) / CHARS_A_TOKEN for one in before])
             for call in newest
@@ -290,7 +293,7 @@ class CostSurge:
     def explain(self) -> Evidence | None:
         """Say how much more."""
         value = self.compute() or 0.0
-        if value < 0.5:
+        if value < self.told_from:
             return None
         why = f"the newest model calls take {1 / (1 - value):.0f} times as much as is usual in this run"
         return Evidence(why, "context", ())

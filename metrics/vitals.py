@@ -306,6 +306,7 @@ class Unmeasured:
     why: str
     inverted: bool = True
     in_place = True
+    steady = True
 
     def compute(self) -> float | None:
         """Raise, which makes the metric unknown with this reason."""

@@ -138,7 +138,8 @@ def aggregate(
             continue
         total += weight * pressure
         mass += weight
-        highest = max(highest, pressure)
+        if pressure > highest:
+            highest = pressure
     mean = total / mass if mass else 0.0
     whole = (1.0 - config.max_share) * mean + config.max_share * highest
     rate = error_rate if error_rate is not None else pressures.get("error_rate")
@@ -319,27 +320,27 @@ class Appraiser(EventDetector[AppraiserState]):
 
     def appraise(self, reading: Measured) -> Appraisal:
         """Take in the reading of a tick, and return the appraisal."""
-        facts = self.state.facts
-        new = facts.steps > self.mood.learned_steps
-        self.mood.learned_steps = facts.steps
+        mood, facts = self.mood, self.state.facts
+        new = facts.steps > mood.learned_steps
+        mood.learned_steps = facts.steps
         failing = facts.error_streak > 0 or not new
         metrics = reading.metrics
         coherence = metrics.get("goal_coherence")
         self._compare("uncertainty", metrics.get("uncertainty"), failing=failing)
         self._compare("drift", metrics.get("drift"), failing=failing)
         self._compare("goal_coherence", None if coherence is None else 1.0 - coherence, failing=failing)
-        if self.mood.acted:
-            self.mood.changes = self.mood.start.changes(metrics)
-            self.mood.start.learn(metrics)
+        if mood.acted:
+            mood.changes = mood.start.changes(metrics)
+            mood.start.learn(metrics)
             self._depart(metrics.get(STEP_DRIFT))
-            self.mood.acted = False
+            mood.acted = False
         self._settle()
         return Appraisal(
             seq=reading.tick_seq,
-            pressure=self.mood.pressure,
-            mode=self.mode,
-            signals=FrozenDict(self.mood.signals),
-            floor=self.mood.floor,
+            pressure=mood.pressure,
+            mode=mode_of(mood.pressure, self.config),
+            signals=FrozenDict(mood.signals),
+            floor=mood.floor,
             learned_from=self.config.learned_from,
         )
 
@@ -360,7 +361,8 @@ class Appraiser(EventDetector[AppraiserState]):
         if value is None or not isfinite(value):
             mood.signals.pop(name, None)
             return
-        value = min(max(value, 0.0), 1.0)
+        if not 0.0 <= value <= 1.0:
+            value = min(max(value, 0.0), 1.0)
         baseline = mood.baselines.get(name)
         if baseline is None:
             baseline = mood.baselines[name] = SignalBaseline()
@@ -368,9 +370,10 @@ class Appraiser(EventDetector[AppraiserState]):
         z = 0.0
         usual: float | None = None
         if baseline.count or cold_mean is not None:
-            usual = baseline.usual(config.blend, cold_mean)
+            usual = baseline.mean if cold_mean is None else baseline.usual(config.blend, cold_mean)
             std = max(baseline.std, config.min_std.get(name, MIN_STD))
-            std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0)) ** COLD_FALL
+            if baseline.count < config.blend:
+                std += config.cold_std * (1.0 - baseline.count / config.blend) ** COLD_FALL
             z = (value - usual) / std
         pressure = sigmoid(z, config.shift, config.clamp)
         # Errors press even where they are usual for this agent.
@@ -413,8 +416,9 @@ class Appraiser(EventDetector[AppraiserState]):
 
     def _drift_counts(self, error_rate: float | None) -> bool:
         """Tell whether drift is more than a change of topic: it counts only beside errors or uncertainty."""
-        uncertainty = self.mood.signals.get("uncertainty")
+        mood = self.mood
+        uncertainty = mood.signals.get("uncertainty")
         unsure = uncertainty is not None and (uncertainty.value or 0.0) > 0.3
-        usual = self.mood.baselines.get("error_rate")
+        usual = mood.baselines.get("error_rate")
         failing = error_rate is not None and error_rate > (usual.mean if usual is not None else 0.0)
         return unsure or failing

@@ -6,7 +6,7 @@ A run is a task. A session begins with one; after an outcome the next goal, user
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isnan
+from math import inf
 
 import msgspec
 
@@ -72,11 +72,13 @@ class Run(msgspec.Struct):
         self.ended, self.success = True, is_success(outcome)
 
     def add(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
-        """Take in the metrics of a reading."""
+        """Take in the metrics of a reading; ``inverted`` ones are risks already."""
         maxima = self.maxima
-        for name, risk in risks_of(metrics, inverted).items():
-            if risk > maxima.get(name, -1.0):  # few rise
-                self.rise(name, risk)
+        for name, value in metrics.items():
+            if value is not None:
+                risk = value if name in inverted else 1.0 - value
+                if risk > maxima.get(name, -inf):  # few rise, and NaN never does
+                    self.rise(name, min(max(risk, 0.0), 1.0))
 
     def made(self, call: JudgedCall) -> bool:
         """Tell whether a call was made in this run; one of the run before may stand out still."""
@@ -216,12 +218,13 @@ class Runs(EventDetector[Run]):
 
     def add(self, metrics: Mapping[str, float | None], gains: Mapping[str, float] | None = None) -> None:
         """Take in the metrics of a reading, what its signs gave, and the call that stands out."""
-        own, worst = dict(metrics), self._hijack.data.worst
-        if worst is not None and not self.run.made(worst):
-            own[CALLS] = None
-        if self.run.since:
-            own.update((name, since(self.run.since)) for name, since in self._windowed.items() if name in own)
-        self.run.add(own, self.inverted)
+        run, worst = self.run, self._hijack.data.worst
+        if worst is not None and not run.made(worst):
+            metrics = {**metrics, CALLS: None}
+        if run.since:
+            own = {name: since(run.since) for name, since in self._windowed.items() if name in metrics}
+            metrics = {**metrics, **own}
+        run.add(metrics, self.inverted)
         for name, gain in (gains or {}).items():
             self.run.rise(name, gain)
         self.run.add_call(worst)
@@ -229,21 +232,6 @@ class Runs(EventDetector[Run]):
     def row(self) -> RunRow:
         """Return how the present run stands."""
         return self.run.row(self.versions)
-
-
-def risks_of(metrics: Mapping[str, float | None], inverted: frozenset[str]) -> dict[str, float]:
-    """Return metric -> risk in [0, 1] of the values that are known; ``inverted`` ones are risks already.
-
-    Examples
-    --------
-    >>> risks_of({"goal_hijack": 0.25, "grounding": 0.75, "goal_drift": None}, frozenset({"goal_hijack"}))
-    {'goal_hijack': 0.25, 'grounding': 0.25}
-    """
-    return {
-        name: min(max(value if name in inverted else 1.0 - value, 0.0), 1.0)
-        for name, value in metrics.items()
-        if value is not None and not isnan(value)
-    }
 
 
 def risk_of(reading: Reading) -> float | None:

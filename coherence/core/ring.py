@@ -51,8 +51,9 @@ class Ring(Generic[T]):
                 self.latest, self._latest_seq = item, seq
             if len(self._items) > self.size:
                 insort(self._lost, self._seqs.pop(0))
-                self._items.pop(0)
-                del self._lost[: -max(self.size, 1)]
+                del self._items[0]
+                if len(self._lost) > max(self.size, 1):
+                    del self._lost[0]
 
     def replace(self, old: T, new: T) -> None:
         """Put ``new`` where ``old`` is, if it is still there."""

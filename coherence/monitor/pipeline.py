@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -43,6 +44,7 @@ from coherence.sensor.light import (
     RULE_SIGN,
     Asked,
     Edges,
+    Light,
     asks_itself,
     combine,
     lit,
@@ -159,6 +161,13 @@ class AgentPipeline:
         self.semantics.eager = not measures
         self.plugin_rules = PluginRules(plugins.rules, plugins.detectors, config.timeout_s)
         self.rules = builtin_rules(config)
+        self._moving = [at for at, rule in enumerate(self.rules) if getattr(rule, "steady", False) is not True]
+        self._ruled: list[Finding | None] = []
+        """What each rule found when it was asked last."""
+        self._ruled_of: tuple[int, int, bool] | None = None
+        """What the steady ones saw then."""
+        self._light: tuple[tuple[object, ...], list[Asked], Light] | None = None
+        """The newest light, after the signs and the bands asked for that it was made of."""
         state.detectors.add(self.semantics, before=state.name)  # it looks at the request before the event
         self.danger_detector = DangerDetector(self.dangers, config.forbid)
         ours: list[Detector] = [self.appraiser, self.danger_detector, self.runs, self.regulator]
@@ -202,6 +211,14 @@ class AgentPipeline:
         flawed = account.waits(answer.seq) or (told and claims.passes_over(answer.text) is not None)
         self._sound = None if flawed else answer
         return flawed
+
+    def foresee(self) -> None:
+        """Look at the newest answer as a tick asked for by the host would, so that it finds that done.
+
+        Nothing that is recorded changes: only what is kept of pure functions of the texts.
+        """
+        if self.measures and not self.changed and self.unjudged and not self.state.facts.calls:
+            self.semantics.drift(asked=True)
 
     @property
     def corrections(self) -> Corrections:
@@ -335,7 +352,11 @@ class AgentPipeline:
         if scale is None:
             return no_better(reading, asked, self.edges), findings, None
         signs = self.signs(reading, findings)
-        light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
+        known = tuple(map(signs.get, scale.curves, repeat("")))  # "" is no value, not even an unknown one
+        if self._light is None or self._light[:2] != (known, asked):
+            light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
+            self._light = known, asked, light
+        light = self._light[2]
         reading = lit(reading, light, scale)
         if light.risk is not None and light.kind != "continue":
             worst = worst_kind([finding.acts for finding in findings])
@@ -407,8 +428,7 @@ class AgentPipeline:
             called = made_call(state, self.limits)
             failed = outcome_finding(state, self.config) if event.reason == ENDING else None
             raw += [finding for finding in (called, failed) if finding is not None]
-        asked = (rule(state, reading, appraisal) for rule in self.rules)
-        raw += [finding for finding in asked if finding is not None]
+        raw += [finding for finding in self._ask_rules(reading, appraisal) if finding is not None]
         failures: list[Failure] = []
         # in a replay they are given: nobody has the foreign rules there
         if found is None and self.plugin_rules:
@@ -416,6 +436,19 @@ class AgentPipeline:
             raw += theirs
         findings = regulate(raw, self.regulator.data, state.facts.steps, self.config.rules)
         return [*findings, *(found or ())], failures
+
+    def _ask_rules(self, reading: Reading | None, appraisal: Appraisal) -> list[Finding | None]:
+        """Return what each rule finds; a steady one is asked again once anything was said, done or taken for final."""
+        state, rules = self.state, self.rules
+        answer = state.facts.answer
+        seen = (state.told, state.grounding.data.asked_seq, answer is not None and answer.final)
+        if seen == self._ruled_of:
+            for at in self._moving:
+                self._ruled[at] = rules[at](state, reading, appraisal)
+        else:
+            self._ruled = [rule(state, reading, appraisal) for rule in rules]
+            self._ruled_of = seen
+        return self._ruled
 
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""

@@ -59,6 +59,8 @@ class SemanticChecks(EventDetector[Corrections]):
         self.until: float | None = None
         """Time (monotonic) by which the tick under way is to be done."""
         self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], ScopeDrift] | None = None
+        self._told = 0
+        """What the state had been told when that was found."""
 
     def restore(self, data: Corrections) -> None:
         """Go on with what was remembered elsewhere."""
@@ -141,12 +143,17 @@ class SemanticChecks(EventDetector[Corrections]):
             if vectors:
                 kept.settle(vectors)
 
-    def drift(self) -> ScopeDrift | None:
-        """Return how far the newest answer is from what was asked, ``None`` if there is none to judge."""
+    def drift(self, *, asked: bool = False) -> ScopeDrift | None:
+        """Return how far the newest answer is from what was asked, ``None`` if there is none to judge.
+
+        ``asked``: as if the host asked for a decision now, which makes the newest message an answer.
+        """
         facts = self.state.facts
         answer = facts.answer
-        if answer is None or not answer.final or not answer.text.strip():
+        if answer is None or not (answer.final or asked) or not answer.text.strip():
             return None
+        if self._drift is not None and self._told == self.state.told:
+            return self._drift[3]
         tasks = dict.fromkeys(text for text in (answer.request, facts.goal) if text)
         if not tasks:
             return None
@@ -164,6 +171,7 @@ class SemanticChecks(EventDetector[Corrections]):
             if self.cache is not None and embedded and nearest is None:
                 return found  # a vector is late
             self._drift = (answer, tuple(tasks), embedded, found)
+        self._told = self.state.told
         return self._drift[3]
 
     def _scope(self) -> Finding | None:

@@ -457,6 +457,9 @@ class Worker(Folding):
         with self._lock:
             pause = self._quiet_in()
             done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
+            if done and not self._others:
+                with suppress(Exception):  # the tick that needs it will say
+                    self.pipeline.foresee()
         recorder = self.recorder
         due_in = recorder.due_in if recorder is not None else None
         if due_in == 0.0 and (not self._store_down or monotonic() >= self._retry_at):

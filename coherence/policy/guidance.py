@@ -208,6 +208,8 @@ def outcomes(standing: RegulatorState, facts: Facts, pressure: float) -> tuple[F
     found = []
     for pending in standing.pending:
         since = facts.results - pending.results
+        if not since:
+            continue
         due = [horizon for horizon in HORIZONS if horizon <= since and horizon not in pending.done]
         for horizon in due:
             late = since - horizon > horizon // 5  # nobody looked at the time: what is seen now is of another distance

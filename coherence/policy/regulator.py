@@ -293,7 +293,9 @@ class RegulatorState(msgspec.Struct):
         the results of parallel calls are steps too.
         """
         newest = self.newest
-        current = newest is not None and any(found.lesson == newest.lesson for found in self.recollection.recalled)
+        if newest is None:
+            return None
+        current = any(found.lesson == newest.lesson for found in self.recollection.recalled)
         return newest if current or steps - self.last_step <= FRESH else None
 
     def unblock(self, seq: int | None) -> None:

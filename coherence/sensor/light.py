@@ -15,7 +15,7 @@ prior: ``docs/explanation/light.md``; figures: ``docs/explanation/evaluation.md`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp, log
 from typing import NamedTuple
@@ -148,6 +148,7 @@ def combine(
     return Light(risk, index, BANDS[place], kind, cause, coverage, ordered)
 
 
+@lru_cache(maxsize=16)  # the settings have one
 def prior_shift(prior: float) -> float:
     """Return the log odds that another prior adds to those of the shipped one."""
     return log(prior / (1.0 - prior)) - log(PRIOR / (1.0 - PRIOR))

@@ -10,6 +10,8 @@ from itertools import islice
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from coherence.core.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.core.errors import UnknownSourceError
 from coherence.core.plain import is_a, type_name
@@ -212,6 +214,11 @@ class MeasurePlan:
         ``None`` of any other."""
         self.sources = frozenset(filter(None, places.values()))
         """Sources of the metrics that depend on sources alone, as places in ``KINDS``."""
+        moving = tuple((metric, name, takes) for metric, name, takes, stands in self.asked if stands is None)
+        self.moving: tuple[tuple[Any, str], ...] | None = None
+        """Metrics that may change while the provider is told nothing; ``None`` where that says nothing of its texts."""
+        if told and self.in_place and not any(takes for _, _, takes in moving):
+            self.moving = tuple((metric, name) for metric, name, _ in moving)
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -248,7 +255,7 @@ class MeasurePlan:
         return Reading(
             tick_seq=seq,
             ts=ts,
-            metrics=freeze({name: values.get(name) for name in self.names}),
+            metrics=freeze(values),
             coherence_index=scored.index if known else None,
             band=band_of(scored.index, self.thresholds) if known else Band.UNKNOWN,
             coverage=scored.coverage,
@@ -261,7 +268,7 @@ class MeasurePlan:
     def blank(self, seq: int, ts: float, source: str, kind: str, message: str) -> Reading:
         """Return the reading of a tick at which nothing could be measured."""
         unknown = dict.fromkeys(self.names, message)
-        return self.reading(seq, ts, {}, unknown, FrozenDict(), [Failure(source, kind, message)])
+        return self.reading(seq, ts, dict.fromkeys(self.names), unknown, FrozenDict(), [Failure(source, kind, message)])
 
 
 class Measurement:
@@ -290,6 +297,13 @@ class Measurement:
     def in_place(self) -> Reading | None:
         """Do the same on the calling thread, where no timeout ends it; ``None``: there is too much to do it there."""
         plan, windows = self.plan, self.windows
+        if plan.moving is not None and windows.standing == self._told() and windows.fingerprint == self._made_by():
+            asked = ((name, self._asked(metric, None, {})) for metric, name in plan.moving)
+            moved = {name: (None, found) for name, found in asked if found != windows.results[name][1]}
+            if not moved and not self.errors and windows.reading is not None:
+                return replace(windows.reading, tick_seq=self.tick.seq or 0, ts=self.tick.ts or 0.0)
+            windows.results = windows.results | moved
+            return self._told_by(windows.results)
         lists: dict[Kind, list[str]] = {
             kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
         }
@@ -301,37 +315,52 @@ class Measurement:
                 plan.cache.make(self.wanted, self._until(0.9), self.errors)
         return self._finish(lists)
 
+    def _told(self) -> tuple[object, ...]:
+        """Return what the windows and all metrics but the moving ones depend on."""
+        return self.plan, getattr(self.plan.provider, "told", None), self.windows.generation
+
+    def _made_by(self) -> str:
+        """Return the fingerprint of the vectors, empty where there are none."""
+        return self.plan.cache.fingerprint if self.plan.metrics else ""
+
     def _finish(self, lists: Mapping[Kind, list[str]]) -> Reading:
         """Run metrics that are all our own, without the machinery against strangers' code."""
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
-        kept, results = windows.results, {}
+        kept: Mapping[str, tuple[object, Result]] = windows.results
+        results: dict[str, tuple[object, Result]] = {}
         # With why a source is absent: its version alone is the same before and after it fails.
         versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
         told = (plan, getattr(plan.provider, "told", None), *versions)
         seen_of: dict[tuple[int, ...], tuple[Any, ...]] = {
             places: (plan, *map(versions.__getitem__, places)) for places in plan.sources
         }
-        values: dict[str, float | None] = {}
-        evidence: dict[str, Evidence] = {}
-        unknown: dict[str, str] = {}
         for metric, name, takes, places in plan.asked:
             seen = None if places is None else seen_of[places] if places else told
             known = kept.get(name) if seen is not None else None
-            if known is not None and known[0] == seen:
-                results[name] = known
-                value, shown, reason = known[1]
-            else:
-                value, shown, reason = found = tried(metric, data if takes else None, self.errors)
-                if seen is not None:
-                    results[name] = seen, found
-            values[name] = value
-            if shown is not None:
-                evidence[name] = shown
-            if value is None:
-                unknown[name] = reason or self._why_none(name, lists)
+            if known is None or known[0] != seen:
+                known = seen, self._asked(metric, data if takes else None, lists)
+            results[name] = known
         windows.results = results
-        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
+        windows.standing = None if self.errors or self.absent else self._told()
+        return self._told_by(results)
+
+    def _asked(self, metric: Any, data: Given, lists: Mapping[Kind, list[str]]) -> Result:
+        """Ask a metric, and say why it has no value where it does not."""
+        found = tried(metric, data, self.errors)
+        if found.value is None and not found.reason:
+            return Result(None, reason=self._why_none(metric.name, lists))
+        return found
+
+    def _told_by(self, results: Mapping[str, tuple[object, Result]]) -> Reading:
+        """Return the reading of what all metrics have told, in their order."""
+        plan, windows = self.plan, self.windows
+        values = {name: found.value for name, (_, found) in results.items()}
+        evidence = {name: found.evidence for name, (_, found) in results.items() if found.evidence is not None}
+        unknown = {name: found.reason for name, (_, found) in results.items() if found.value is None}
+        reading = plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
+        windows.reading = None if self.errors else reading
+        return reading
 
     def _until(self, share: float) -> float:
         # A share of what is left, so that a stage that overruns leaves something for those after it.

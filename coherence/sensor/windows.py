@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.core.errors import UnknownSourceError
-from coherence.core.readings import KINDS, Kind
+from coherence.core.readings import KINDS, Kind, Reading
 from coherence.core.vectors import Half, Matrix, cosine_table, dots, to_unit
 
 Index: TypeAlias = slice | npt.NDArray[np.intp]
@@ -112,9 +112,14 @@ class Windows:
         self._windows: dict[Kind, Window] = {kind: Window() for kind in KINDS}
         self._tables: dict[tuple[Kind, Kind], tuple[int, int, Matrix]] = {}
         self.results: dict[str, Any] = {}
-        """Results of the metrics that read nothing but windows, at the newest tick measured in place."""
+        """Result of each metric at the newest tick measured in place, after what it stands still with."""
+        self.standing: tuple[object, ...] | None = None
+        """What windows and results were made of at that tick, if nothing was missing."""
+        self.reading: Reading | None = None
+        """Of the newest tick measured in place, if nothing failed."""
+        self.generation = 0
+        """Counts changes of the windows."""
         self._fingerprint = ""
-        self._generation = 0
         self._lock = RLock()
 
     def __getitem__(self, kind: Kind) -> Window:
@@ -132,12 +137,12 @@ class Windows:
             for window in self._windows.values():
                 window.clear()
             self._tables.clear()
-            self.results = {}
+            self.results, self.standing = {}, None
 
     def update(self, kind: Kind, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Let a source hold these texts; see :meth:`Window.update`."""
         with self._lock:
-            self._generation += 1
+            self.generation += 1
             self._windows[kind].update(raw, vectors, keep_bad=keep_bad)
 
     def view(self) -> Callable[[Kind, Kind], Matrix]:
@@ -145,11 +150,11 @@ class Windows:
 
         A metric that overran may still call it during a later tick.
         """
-        generation = self._generation
+        generation = self.generation
 
         def cosines(rows: Kind, columns: Kind) -> Matrix:
             with self._lock:
-                if generation != self._generation:
+                if generation != self.generation:
                     raise UnknownSourceError("the tick is over")
                 return self.cosines(rows, columns)
 

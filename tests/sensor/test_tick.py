@@ -9,7 +9,8 @@ import pytest
 
 from coherence import CoherenceSensor, MetricInput
 from coherence.core.calls import runs_in_place
-from coherence.core.events import Event, Message, Ticked, ToolResult, Usage
+from coherence.core.events import Event, Goal, Message, Ticked, ToolResult, Usage
+from coherence.core.readings import Tick
 from coherence.metrics import GoalDrift, MemoryRetention
 from coherence.metrics.goal_drift import compute_goal_drift
 from coherence.providers import HashingEmbedder, StaticState
@@ -108,6 +109,28 @@ def test_tick_a_steady_metric_is_asked_again_after_anything_but_usage_and_ticks(
     assert [other.measure_sync().metrics["steps"] for _ in range(2)] == [0.5, 0.6], (
         "who is told what is not known there"
     )
+
+
+def test_tick_while_nothing_is_told_only_what_may_move_is_asked_and_shown_in_its_place() -> None:
+    state, asked = AgentState(), CopiedDrift()
+    asked.pure = False
+    moving = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[asked])
+    named = ["cost_surge", "novelty", "goal_hijack"]
+    still = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[GoalDrift()], scalar_metrics=named)
+    events: list[Event] = [Goal("Fix the parser."), Message("assistant", "I knit a pullover.")]
+    for seq, event in enumerate([*events, *[Usage(100, 10)] * 3, Usage(900, 90), Usage(900, 90)], 1):
+        state.fold(seq, float(seq), event)
+        again = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[GoalDrift()], scalar_metrics=named)
+        found, anew = still.measure_sync(Tick(seq, 0.0)), again.measure_sync(Tick(seq, 0.0))
+        assert (list(found.metrics), list(found.unknown), found.evidence) == (
+            list(anew.metrics),
+            list(anew.unknown),
+            anew.evidence,
+        )
+        assert found.metrics == anew.metrics
+        moving.measure_sync()
+    assert found.metrics["cost_surge"] is not None and "cost_surge" not in found.unknown
+    assert len(asked.threads) == 7, "nobody has said that it stands still"
 
 
 @dataclass

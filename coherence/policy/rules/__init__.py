@@ -1,6 +1,12 @@
-"""The rules that come with the package: one judgement each, pure functions of what they are shown."""
+"""The rules that come with the package: one judgement each, pure functions of what they are shown.
+
+One with ``steady = True`` looks at nothing but what was said and done, and whether the newest answer is final: not at
+the reading, the appraisal, the time, nor at what was used up.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 from coherence.core.config import MonitorConfig
 from coherence.core.protocols import Rule
@@ -39,6 +45,7 @@ def builtin_rules(config: MonitorConfig) -> list[Rule]:
     return [create_rule(name) for name in shipped("rules") if name not in settings or settings[name].enabled]
 
 
+@cache
 def reserved_names() -> frozenset[str]:
     """Return the names of findings that a rule or detector of somebody else must not have."""
     return OTHER_FINDINGS.union(shipped("rules"))

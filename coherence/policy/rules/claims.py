@@ -52,6 +52,7 @@ class ContradictedClaim:
     """
 
     name = "contradicted_claim"
+    steady = True
 
     def __init__(self) -> None:
         self._quiet = quiet(self.name)
@@ -143,6 +144,7 @@ class BrokenConstraint:
     """
 
     name = "broken_constraint"
+    steady = True
 
     def __init__(self) -> None:
         self._quiet = quiet(self.name)
@@ -212,6 +214,7 @@ class UngroundedWriting:
     """
 
     name = "ungrounded_writing"
+    steady = True
 
     def __init__(self, *, warn: float = 0.75) -> None:
         self.warn = check_number("warn", warn, least=0.0, most=1.0)

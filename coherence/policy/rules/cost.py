@@ -153,15 +153,12 @@ class CostSpiral:
         if not spending:
             return None
         newest = spending[-WINDOW:]
-        seen = [
-            # A call without a price has no logarithm.
-            self._rising([value for value in values if value], unit, newest)
-            for unit, values in (
-                ("tokens", [float(call.tokens) for call in spending]),
-                ("US dollars", [call.cost_usd or 0.0 for call in spending]),
-            )
-            if values[-1] > 0.0
-        ]
+        seen: list[Finding | None] = []
+        # A call without a price has no logarithm.
+        if newest[-1].tokens > 0:
+            seen = [self._rising([float(call.tokens) for call in spending if call.tokens], "tokens", newest)]
+        if (newest[-1].cost_usd or 0.0) > 0.0:
+            seen.append(self._rising([call.cost_usd for call in spending if call.cost_usd], "US dollars", newest))
         return max((one for one in seen if one is not None), key=lambda one: one.score, default=quiet(self.name))
 
     def _rising(self, values: list[float], unit: str, newest: Sequence[Spending]) -> Finding | None:

@@ -103,6 +103,7 @@ class FailedCalls(ABC):
     """
 
     name: ClassVar[str]
+    steady = True
     guide: ClassVar[int] = 3
     """Failures from which it is active."""
     warn: ClassVar[int] = 5
@@ -192,6 +193,7 @@ class RepeatedFailurePattern:
     """
 
     name = "repeated_failure_pattern"
+    steady = True
     guide, turns, warn, block = 4, 3, 6, 10
     """Failures, and turns with one, from which it is active; failures from which it asks to warn, and to block."""
 

@@ -160,6 +160,7 @@ class RepeatedToolCallLoop:
     """
 
     name = "repeated_tool_call_loop"
+    steady = True
     guide, warn, block = 5.0, 7.0, 9.0
     """Repeats of one call from which it asks for guidance, a warning, a block."""
 

@@ -66,6 +66,7 @@ class QualityDecline:
     """
 
     name = "quality_decline_no_recovery"
+    steady = True
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the last judgements."""
@@ -221,6 +222,7 @@ class LowConfidenceSpans:
     """
 
     name = "low_confidence_spans"
+    steady = True
     share, least = 0.25, 20
     """Share of unlikely tokens from which it is active, and tokens of a message from which a share means something."""
 
@@ -293,6 +295,7 @@ class UngroundedAnswer:
     """
 
     name = "ungrounded_answer"
+    steady = True
     warn = 0.8
     """Score from which it asks to warn."""
 
@@ -396,6 +399,7 @@ class BlindEdit:
     """
 
     name = "blind_edit"
+    steady = True
     warn = 3
     """Different files among the last 30 actions from which it asks to warn."""
 
