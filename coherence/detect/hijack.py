@@ -50,6 +50,7 @@ from coherence.detect.hijack_facts import (
     note_result,
     note_units,
     points_at,
+    sentences_of,
 )
 from coherence.detect.text_analysis import TextAnalysis
 
@@ -199,7 +200,8 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
 def _judge(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> tuple[HijackScore, set[str]]:
     """Return how a call is judged as it stands, and names that only orders give, if it has long arguments besides."""
     call = _Call(units)
-    answers = [read for read in facts.sentences if read.own]
+    known = sentences_of(facts)
+    answers = [read for read in known if read.own] if known.has_own else []
     new = call.names.difference(facts.asked, *facts.calls) if answers and call.names else call.names
     explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
     plain = IDENTIFYING if first_word(tool) in IDENTIFIES else READING if only_reads(tool) else 1.0
@@ -207,12 +209,12 @@ def _judge(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> tuple[
     unasked = call.names.difference(name, facts.asked) if call.names else call.names
     best, granted = 0.0, 0.0
     source: Sentence | None = None
-    newest = facts.sentences[-1].seq if facts.sentences else -1
+    newest = known[-1].seq if known else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     in_call = name <= mine  # it is, but for what stands for a secret
     brief = _brief_names(units, unasked) if unasked and plain == 1.0 else None
     ordered: set[str] = set()
-    for read in facts.sentences:  # hundreds a call: no function is called that need not be
+    for read in known.near(mine):  # hundreds a call: no function is called that need not be
         if mine.isdisjoint(read.tokens):
             continue
         common = mine & read.tokens

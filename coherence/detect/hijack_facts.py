@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import pairwise
-from operator import attrgetter
 
 import msgspec
 
@@ -75,7 +74,67 @@ class Sentence(msgspec.Struct, array_like=True):
     record of a list than that meant and where its gate is 1."""
 
 
-_TEXT, _GATE = attrgetter("text"), attrgetter("gate")
+SIGN_BITS = 2_048
+"""Bits of the sign of some tokens: texts of one token in common have a bit in common, and most others have none."""
+
+
+def sign_of(tokens: Iterable[str]) -> int:
+    """Return the sign of some tokens: a bit for each, of this process alone."""
+    found = 0
+    for token in tokens:
+        found |= 1 << hash(token) % SIGN_BITS
+    return found
+
+
+class Sentences(list[Sentence]):
+    """Sentences that are remembered, with what is asked of all of them at each event.
+
+    Plain where they are stored; made anew from there by :func:`sentences_of`.
+    """
+
+    def __init__(self, read: Iterable[Sentence] = ()) -> None:
+        super().__init__(read)
+        self.texts = {sentence.text for sentence in self}
+        self.signs = [sign_of(sentence.tokens) for sentence in self]
+        """Of the tokens of each."""
+        self.telling = sum([sentence.gate > 0.0 for sentence in self])
+        """Number of those that tell their reader to do something."""
+        self.has_own = any(sentence.own for sentence in self)
+        """True if one may answer an acting call of the agent."""
+
+    def add(self, sentence: Sentence) -> None:
+        """Remember a sentence, the newest."""
+        self.append(sentence)
+        self.texts.add(sentence.text)
+        self.signs.append(sign_of(sentence.tokens))
+        self.telling += sentence.gate > 0.0
+        self.has_own = self.has_own or sentence.own
+
+    def forget(self) -> None:
+        """Drop what `MAX_SENTENCES` has no room for; what stays keeps its order."""
+        excess = len(self) - MAX_SENTENCES
+        if excess <= 0:
+            return
+        spare = self.telling - MAX_SENTENCES // 2
+        dropped: list[int] = []
+        for at, sentence in enumerate(self):
+            if sentence.gate > 0:
+                spare -= 1
+                if spare < 0:
+                    continue
+            dropped.append(at)
+            if len(dropped) == excess:
+                break
+        # From the end, so that the places before stay what they were.
+        for at in reversed(dropped):
+            self.telling -= self[at].gate > 0.0
+            self.texts.discard(self[at].text)
+            del self[at], self.signs[at]
+
+    def near(self, tokens: Iterable[str]) -> list[Sentence]:
+        """Return the sentences that may have a token in common with some, in order."""
+        sign = sign_of(tokens)
+        return [self[at] for at, other in enumerate(self.signs) if sign & other]
 
 
 class HijackFacts(msgspec.Struct):
@@ -125,7 +184,8 @@ def note_result(
     What gives no instruction pushes none out that does, however much is read after it: the newest half of
     `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
     """
-    known = set(text.sentences).intersection(map(_TEXT, facts.sentences)) if text.sentences else set()
+    read = sentences_of(facts)
+    known = read.texts.intersection(text.sentences)
     own = len(text.raw) <= MAX_OWN and acts(tool)
     meant = _meant(facts, text) if facts.delegated else None
     before = 0.0
@@ -134,13 +194,18 @@ def note_result(
         if sentence not in known and (found := sorted(call_tokens(sentence))):
             left = (POINTED if pointed else DELEGATED) if meant is None else MEANT if sentence in meant else 1.0
             left = 1.0 if told >= 1.0 else left  # no step of a text for people has all signs of an order
-            facts.sentences.append(
-                Sentence(seq, sentence, found, max(told, CARRIED * before), mass_of(found), own, left)
-            )
+            read.add(Sentence(seq, sentence, found, max(told, CARRIED * before), mass_of(found), own, left))
         before = told
     if sought and facts.describes:
         _note_shown(facts, seq, text)
-    _forget(facts.sentences)
+    read.forget()
+
+
+def sentences_of(facts: HijackFacts) -> Sentences:
+    """Return the sentences that are remembered; those that were restored are looked through once."""
+    if type(facts.sentences) is not Sentences or len(facts.sentences.signs) != len(facts.sentences):
+        facts.sentences = Sentences(facts.sentences)
+    return facts.sentences
 
 
 def _note_shown(facts: HijackFacts, seq: int, text: TextAnalysis) -> None:
@@ -169,26 +234,6 @@ def _meant(facts: HijackFacts, text: TextAnalysis) -> set[str] | None:
 def points_at(wanted: Iterable[str], text: str) -> bool:
     """Return whether a text in lower case holds anything that the user pointed at."""
     return any(pointer in text for pointer in wanted)
-
-
-def _forget(read: list[Sentence]) -> None:
-    """Drop what `MAX_SENTENCES` has no room for; what stays keeps its order."""
-    excess = len(read) - MAX_SENTENCES
-    if excess <= 0:
-        return
-    spare = len(read) - [*map(_GATE, read)].count(0.0) - MAX_SENTENCES // 2
-    dropped: list[int] = []
-    for at, sentence in enumerate(read):
-        if sentence.gate > 0:
-            spare -= 1
-            if spare < 0:
-                continue
-        dropped.append(at)
-        if len(dropped) == excess:
-            break
-    # From the end, so that the places before stay what they were.
-    for at in reversed(dropped):
-        del read[at]
 
 
 def note_units(facts: HijackFacts, units: list[frozenset[str]]) -> None:
