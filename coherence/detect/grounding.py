@@ -439,7 +439,8 @@ def _is_age(given: Given, claim: Claim) -> bool:
     if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
         return False
     # Of two days in years 30 apart, one may come before the birthday: the age is 29 or 30.
-    years = {int(form[2:6]) for form in given.values if form.startswith("d:") and len(form) == 12}
+    days = (form[2:6] for form in given.values if form.startswith("d:") and len(form) == 12)
+    years = {int(year) for year in days if year.isdecimal()}  # a source may name a day that there is not: 24.13.2024
     return any(year + claim.value in years or year + claim.value + 1 in years for year in years)
 
 

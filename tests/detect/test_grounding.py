@@ -118,3 +118,9 @@ def test_functions_count_where_a_source_has_some_and_brackets_behind_a_word_are_
     assert compute_grounding("It calls torch.load(path), see torch.load", [CODE]).flaws == ()
     assert compute_grounding("I can use `send_money` for that.", [BILL]).value is None  # a tool, maybe
     assert compute_grounding("Check the file(s), the model (old) and others(2).", [CODE]).value is None
+
+
+def test_grave_a_source_may_name_a_day_that_there_is_not() -> None:
+    source = "born 24.13.2024, joined 2019-03-01, left 2053-03-01"
+    assert [flaw.text for flaw in judged("She is 47 years old.", source).grave] == ["47"]
+    assert not judged("She is 34 years old.", source).grave
