@@ -12,6 +12,8 @@ import numpy as np
 HASHES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 """Odd factors of multiplicative hashing, modulo 2**64; the highest bits of a product are a place in the table."""
 
+_FACTORS = np.array(HASHES, dtype=np.uint64)
+
 BITS_EACH = 10
 """Bits of the table for each digest it is for, at least: 0.8 % of others are taken for known ones when it is full."""
 
@@ -53,9 +55,12 @@ class BloomFilter(msgspec.Struct):
         self.table = self.table or bytearray(1 << bits - 3)
         codes = np.array(digests, dtype=np.uint64)
         cells = np.frombuffer(self.table, dtype=np.uint8)
-        for factor in HASHES:
-            places = (codes * np.uint64(factor)) >> np.uint64(64 - bits)
-            np.bitwise_or.at(cells, places >> np.uint64(3), np.uint8(1) << (places & np.uint64(7)).astype(np.uint8))
+        places = (np.outer(_FACTORS, codes) >> np.uint64(64 - bits)).ravel()
+        at, marks = (places >> np.uint64(3)).astype(np.intp), np.uint8(1) << (places & np.uint64(7)).astype(np.uint8)
+        while at.size:
+            cells[at] |= marks
+            lost = (cells[at] & marks) == 0  # of two in one cell, one was written
+            at, marks = at[lost], marks[lost]
         self.count += len(digests)
         return True
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, repeat
 from operator import itemgetter
 from typing import Any, TypeVar
 from zlib import crc32
@@ -214,19 +215,29 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     _drop(given.opened, MAX_OPENED)
 
 
-class _Coded(dict[str, tuple[int, bytes]]):
-    """Word -> its digest, and what is digested of it behind another one; the words of one task come again and again."""
+class _Tails(dict[str, bytes]):
+    """Word -> what is digested of it behind another one; the words of one task come again and again."""
 
-    def __missing__(self, word: str) -> tuple[int, bytes]:
+    def __missing__(self, word: str) -> bytes:
         """Work it out."""
         if len(self) >= MAX_CODED:
             self.clear()
-        tail = b"\0" + word.encode("utf-8", "surrogatepass")
-        self[word] = found = crc32(tail[1:]), tail
+        self[word] = found = b"\0" + word.encode("utf-8", "surrogatepass")
         return found
 
 
-_CODED = _Coded()
+class _Codes(dict[str, int]):
+    """Word -> its digest."""
+
+    def __missing__(self, word: str) -> int:
+        """Work it out."""
+        if len(self) >= MAX_CODED:
+            self.clear()
+        self[word] = found = digest(word)
+        return found
+
+
+_TAILS, _CODES = _Tails(), _Codes()
 
 
 def know_words(given: Given, said: Sequence[str]) -> None:
@@ -234,11 +245,14 @@ def know_words(given: Given, said: Sequence[str]) -> None:
     if not said:
         return
     pairs = given.pairs
-    ones, tails = zip(*map(_CODED.__getitem__, said), strict=True)
-    twos = map(crc32, tails, (0, *ones))  # digest(one, two) of each word and the one before it
-    newest = dict.fromkeys(reversed([*chain.from_iterable(zip(ones, twos, strict=False))]))
-    for code in newest.keys() & pairs.keys():
-        del pairs[code]
+    ones = list(map(_CODES.__getitem__, said))
+    both = [0] * (2 * len(ones))
+    both[::2] = ones
+    # digest(one, two) of each word and the one before it
+    both[1::2] = map(crc32, map(_TAILS.__getitem__, said), chain((0,), ones))
+    both.reverse()
+    newest = dict.fromkeys(both)
+    deque(map(pairs.pop, newest, repeat(None)), maxlen=0)  # a loop in C
     pairs.update(dict.fromkeys(reversed(newest)))
     left = _drop(pairs, MAX_PAIRS)
     given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
@@ -321,7 +335,7 @@ def _drop(table: dict[Key, Any], most: int) -> list[Key]:
     """Let the oldest entries of a table leave, and return them."""
     over = len(table) - most
     # a twentieth more, or each further entry would cost as much
-    left = list(table)[: over + most // 20] if over > 0 else []
+    left = list(islice(table, over + most // 20)) if over > 0 else []
     for key in left:
         del table[key]
     return left

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 from zlib import crc32
 
-from coherence.core.lazy import lazy_regex, twin_regex
+from coherence.core.lazy import lazy_regex
 from coherence.core.plain_view import without_escapes
 
 MONTHS = {
@@ -108,7 +108,7 @@ NARROW = "\u202f"
 """Space that parts groups of digits in a folded text and stands nowhere else."""
 
 _TRACKING = lazy_regex(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
-_WORD = twin_regex(r"\w{1,80}")
+_WORD = lazy_regex(r"\w{1,80}")
 _DIGIT = lazy_regex(r"\d")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-", "٬": ",", "٫": "."}
 _GROUPING = lazy_regex(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
@@ -151,8 +151,22 @@ def fold(text: str) -> str:
     return text
 
 
+MAX_WORD = 80
+"""Characters of a word; a longer one is several."""
+
+_OF_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128))
+_LOWERED = _OF_WORDS.ljust(256)
+"""ASCII -> what it is in a word, a space where it is in none."""
+_AS_RUNS = bytes(32 if code == 32 else 97 for code in range(256))
+_TOO_LONG = b"a" * (MAX_WORD + 1)
+
+
 def words(text: str) -> list[str]:
     """Return the words of a folded text in their order, in lower case."""
+    if text.isascii():
+        parted = text.encode().translate(_LOWERED)
+        if len(parted) <= MAX_WORD or _TOO_LONG not in parted.translate(_AS_RUNS):
+            return parted.decode().split()
     return _WORD.findall(text.lower())
 
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.bloom_filter import BITS, CAPACITY, BloomFilter, BloomWindow
+from coherence.detect.bloom_filter import BITS, CAPACITY, HASHES, BloomFilter, BloomWindow
 from coherence.detect.sources import MAX_FADED, MAX_FADED_WORDS
 from coherence.detect.values import digest
 
@@ -21,6 +21,14 @@ def test_bloom_filter_that_is_full_knows_all_of_its_own_and_one_in_a_hundred_oth
         assert sum(digest(f"other {at}") in faded for at in range(10_000)) < 120
         assert not faded.add([1], most=most)
         assert (faded.count, faded.table, digest("word 0") in faded) == (0, bytearray(), False)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=50))
+def test_bloom_filter_sets_each_place_of_each_digest_also_of_several_in_one_cell(digests: list[int]) -> None:
+    faded = BloomFilter()
+    faded.add(digests, most=60)  # 1,024 bits
+    places = {(digest * factor % 2**64) >> 54 for digest in digests for factor in HASHES}
+    assert {place for place in range(1_024) if faded.table[place >> 3] >> (place & 7) & 1} == places
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=50), st.lists(st.text(max_size=20)))

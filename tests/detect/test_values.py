@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coherence.detect.answer_text import unwrapped, without_commands
 from coherence.detect.grounding import judge
+from coherence.detect.values import MAX_WORD, words
 from coherence.metrics import compute_grounding
 from detect.judging import CHOSEN, flaws, given_by
 
@@ -172,3 +177,11 @@ def test_unwrapped_and_without_commands_leave_what_is_said() -> None:
     assert unwrapped("[1, 2") == "[1, 2"
     assert without_commands("a\n```json\n{}\n```\nb") == "a\n```json\n{}\n```\nb"
     assert without_commands("a\n```py\nx = 1\n```\nb") == "a\n\n\nb"
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=9), st.sampled_from(["a" * MAX_WORD, "B" * 200, "_", "\0", "\x1c", " ", "É"])))
+)
+def test_words_are_runs_of_letters_digits_and_underscores(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert words(text) == re.findall(rf"\w{{1,{MAX_WORD}}}", text.lower())
