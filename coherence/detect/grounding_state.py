@@ -81,8 +81,11 @@ class PendingCall(msgspec.Struct):
     """Its arguments, one a line."""
 
 
-class GroundingAccount(msgspec.Struct):
-    """Everything that is remembered of where an agent's statements come from."""
+class GroundingAccount(msgspec.Struct, dict=True):
+    """Everything that is remembered of where an agent's statements come from.
+
+    What it has in its dictionary beside, follows from that and is not stored.
+    """
 
     given: Given = msgspec.field(default_factory=Given)
     outputs: Outputs = msgspec.field(default_factory=Outputs)
@@ -131,8 +134,14 @@ class GroundingAccount(msgspec.Struct):
 
     def misplaced(self) -> list[Flaw]:
         """Return what the newest message says of one record of a result although another one has it."""
-        known = self.outputs.known.keys() - set(self.open_new)
-        return _misplaced(self, self.open_text, known) if self.open_text else []
+        if not self.open_text:
+            return []
+        # Nothing that it depends on changes while the message waits.
+        found: tuple[str, list[Flaw]] | None = vars(self).get("found")
+        if found is None or found[0] is not self.open_text:
+            known = self.outputs.known.keys() - set(self.open_new)
+            found = vars(self)["found"] = self.open_text, _misplaced(self, self.open_text, known)
+        return found[1]
 
     def renumber(self) -> None:
         """Let the next event be number 1: events of an earlier session have no number."""
@@ -162,6 +171,7 @@ class GroundingAccount(msgspec.Struct):
     def close(self) -> None:
         """Take the newest message for no answer any more."""
         self.open_seq, self.open_text, self.open_new = 0, "", []
+        vars(self).pop("found", None)
 
 
 def _note_unknown(
@@ -376,6 +386,7 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         account = self.data
         answer, text, more = account.answer, account.open_text, account.misplaced()
         account.open_text, account.open_new = "", []
+        vars(account).pop("found", None)
         if more and answer is not None:
             chosen, looked_up, seq = self._chosen(text), answer.looked_up, answer.seq
             account.answer = judge(account.given, text, chosen, looked_up=looked_up, seq=seq, more=more)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.core.config import GroundingConfig, MonitorConfig
-from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.core.events import Event, Goal, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import register, unregister
 from coherence.core.validation import to_json
-from coherence.detect import extractors, sources
+from coherence.detect import extractors, grounding_state, sources
 from coherence.detect.answer_text import without_thinking
 from coherence.detect.extractors import DEFAULT, extract
 from coherence.detect.grounding import MAX_JUDGED, judge
@@ -321,3 +321,21 @@ def test_grounding_detector_reports_a_broken_claim_of_a_plug_in_and_goes_on(brok
     assert "broken" in state.grounding.data.failed
     assert state.grounding.data.newest is not None and state.grounding.data.newest.value == 1.0
     assert to_json("facts", state.facts)
+
+
+def test_grounding_detector_a_waiting_message_is_held_against_the_records_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Agent("When do the trains leave?")
+    agent.result("RE5: 07:42\nRE9: 08:15\nRE11: 09:30")
+    agent.says("RE5 leaves at 08:15.")
+    stored = msgspec.msgpack.encode(agent.account)
+    assert agent.account.waits(agent.seq)
+    assert msgspec.msgpack.encode(agent.account) == stored
+    with monkeypatch.context() as patched:
+        patched.setattr(grounding_state, "misplaced", None)
+        assert agent.account.waits(agent.seq)
+        agent.observe(Ticked("decide"))
+    assert agent.account.answer is not None
+    assert [flaw.flaw for flaw in agent.account.answer.flaws] == ["row"]
+    for answer, wrong in (("RE9 leaves at 08:15.", False), ("RE9 leaves at 07:42.", True)):
+        agent.says(answer)
+        assert agent.account.waits(agent.seq) is wrong
