@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import MAX_CLAIMS, Claim
-from coherence.detect.values import MONTHS, date_form, has_digits, words_once
+from coherence.detect.digits import behind_digits, digit_matches, near_digits
+from coherence.detect.values import MONTHS, date_form, words_once
 
 _DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?<![./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
@@ -22,6 +23,7 @@ _DATE = lazy_regex(
 )
 _MAYBE_DATE = lazy_regex(r"\d(?:(?<=(?:19|20)\d\d)[-/年]|[/.]\d\d?[/.])")
 """A part of every date in digits, which few texts have; it is found several times faster."""
+_IN_DATES = frozenset("-/.年")
 _MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{one_of(MONTHS, '(?<=[{}{}])')})\b\.?")
 _MONTH_NAMES = frozenset(MONTHS)
 _DAY_BEFORE = lazy_regex(
@@ -40,9 +42,9 @@ _Day: TypeAlias = tuple[int | None, int, int | None]
 def dates(text: str) -> list[Claim]:
     """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
     found: list[Claim] = []
-    if not has_digits(text):
+    if not near_digits(text):
         return found
-    in_digits = _DATE.finditer(text) if _MAYBE_DATE.search(text) is not None else ()
+    in_digits = digit_matches(_DATE, text, _MAYBE_DATE) if not _IN_DATES.isdisjoint(behind_digits(text)) else ()
     for match in takewhile(lambda _: len(found) < MAX_CLAIMS, in_digits):
         if match["d5"]:
             if 1 <= int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
@@ -80,9 +82,10 @@ def dates(text: str) -> list[Claim]:
 
 
 def _months(text: str) -> Iterator[re.Match[str]]:
-    """Yield the names of months in a text."""
-    if not text.isascii() or not _MONTH_NAMES.isdisjoint(words_once(text)):
-        yield from _MONTHS.finditer(text)
+    """Yield the names of months in a text that a digit may be near to."""
+    for start, end in near_digits(text):
+        if not text.isascii() or not _MONTH_NAMES.isdisjoint(words_once(text[start:end])):
+            yield from _MONTHS.finditer(text, start, end)
 
 
 def _date(text: str, start: int, *days: _Day) -> Claim:

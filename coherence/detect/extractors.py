@@ -16,6 +16,7 @@ from coherence.core.lazy import lazy_regex, one_of, twin_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect.dates import dates
+from coherence.detect.digits import behind_digits, digit_matches, near_digits
 from coherence.detect.notations import notations
 from coherence.detect.values import (
     CURRENCIES,
@@ -24,7 +25,6 @@ from coherence.detect.values import (
     SCALES,
     UNITS,
     UNSURE,
-    has_digits,
     number_form,
     path_forms,
     quantity,
@@ -77,8 +77,8 @@ _TIME = twin_regex(
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
-_MAYBE_TIME = lazy_regex(r"\d(?::\d| ?[ap]\.?m|\.\d\d ?(?:[ap]\.?m|uhr))", re.I)
-"""A part of every time of the day."""
+_IN_TIMES = frozenset(":.apAP")
+"""What stands behind the hour of every time of the day."""
 _PATH_FORMS = (
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
@@ -128,6 +128,8 @@ _NUMBERING = lazy_regex(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", 
 _QUOTE = lazy_regex(
     r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|>(?<![^\n]>) ?([^\n]{8,400})"
 )
+_QUOTING = '"“„«>'
+"""Signs before a quotation."""
 MAX_FIELD = 30
 """Letters of the name of a field."""
 _FIELD_NAMES = frozenset({*UNITS, *CURRENCIES, "percent"})
@@ -144,7 +146,7 @@ def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Ite
 
 def urls(text: str) -> list[Claim]:
     """Web addresses; the same with or without scheme, ``www.``, trailing slash, fragment and tracking."""
-    if "://" not in text and "www." not in text.lower():
+    if "://" not in text and ("." not in text or "www." not in text.lower()):
         return []
     found: list[Claim] = []
     for match in _matches(_URL, text, found):
@@ -173,9 +175,9 @@ def emails(text: str) -> list[Claim]:
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
     found: list[Claim] = []
-    if "." not in text or not has_digits(text):
-        return found
-    for match in _matches(_PAPER, text, found):
+    for match in digit_matches(_PAPER, text) if "." in text and "." in behind_digits(text) else ():
+        if len(found) >= MAX_CLAIMS:
+            break
         plain = match[0].rstrip(".").lower()
         versioned = _VERSIONED.fullmatch(plain)
         also = (f"id:{versioned[1]}",) if versioned else ()
@@ -186,9 +188,7 @@ def papers(text: str) -> list[Claim]:
 def ids(text: str) -> list[Claim]:
     """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
     found: list[Claim] = []
-    if not has_digits(text):
-        return found
-    for match in _ID.finditer(text):
+    for match in digit_matches(_ID, text):
         said = match["found"]
         if said is None:
             continue
@@ -227,11 +227,12 @@ def ids(text: str) -> list[Claim]:
 
 def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
-    found: list[Claim] = []
-    if not has_digits(text):
-        return found
-    found += notations(text)
-    for match in _matches(_TIME, text, found) if _MAYBE_TIME.search(text) is not None else ():
+    if not near_digits(text):
+        return []
+    found = list(notations(text))
+    for match in digit_matches(_TIME, text) if not _IN_TIMES.isdisjoint(behind_digits(text)) else ():
+        if len(found) >= MAX_CLAIMS:
+            break
         hour, minute, half = (
             int(match["h"]),
             int(match["m"] or match["m2"] or 0),
@@ -326,10 +327,8 @@ def numbers(text: str) -> list[Claim]:
 def numbers_left(text: str, taken: bytearray | None) -> list[Claim]:
     """Return the :func:`numbers` of a text but for those of which another extractor has taken every character."""
     found: list[Claim] = []
-    if not has_digits(text):
-        return found
     may_have_fields = ":" in text or "=" in text
-    for match in _NUMBER.finditer(text):
+    for match in digit_matches(_NUMBER, text):
         start, end = match.span()
         if taken is not None and taken.find(0, start, end) < 0:
             continue
@@ -485,6 +484,8 @@ def digits_form(digits: str) -> str:
 def quotes(text: str) -> list[Claim]:
     """Quoted words, three or more, and quoted lines."""
     found: list[Claim] = []
+    if not any(map(text.__contains__, _QUOTING)):
+        return found
     for match in _matches(_QUOTE, text, found):
         said = match[match.lastindex or 0]
         if len(heard := words(said)) >= 3:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import MAX_CLAIMS, Claim
+from coherence.detect.digits import behind_digits, digit_matches
 from coherence.detect.values import date_form, number_form
 
 _PARTED = lazy_regex(r"[dhmDH](?<=\d.)(?:(?=\d)|(?<=d)(?!\w))|[hH](?<=\d h|\d\dh) ?(?=[0-5]\d(?!\d))")
@@ -27,8 +28,8 @@ _WORDED = lazy_regex(
     re.I,
 )
 """Hours and minutes, or minutes and seconds, with words between them."""
-_MAYBE_WORDED = lazy_regex(r"\d[ -]?[hsuotm]", re.I)
-"""A part of each."""
+_WORDS_BEGIN, _PARTS_BEGIN = frozenset("hsuotmHSUOTMſ"), frozenset("dhmDHM")
+"""Letters behind the first number of what :data:`_WORDED` and :data:`_PARTED` find."""
 _EASTERN = lazy_regex(
     r"(?P<number>\d(?<!\d\d)(?<!\d[.,:]\d)\d{0,3}) ?(?:"
     r"(?P<month>[月월]) ?(?P<day>\d{1,2})[日号號일]"
@@ -58,11 +59,13 @@ def notations(text: str) -> Iterator[Claim]:
     >>> [claim.forms[0] for claim in notations("15 3 * * 1-5  /opt/pull.sh")]
     ['t:03:15']
     """
-    for found in islice(_WORDED.finditer(text), MAX_CLAIMS) if _MAYBE_WORDED.search(text) is not None else ():
+    behind = behind_digits(text)
+    for found in islice(digit_matches(_WORDED, text), MAX_CLAIMS) if not _WORDS_BEGIN.isdisjoint(behind) else ():
         unit = HOUR if found["h"] else MINUTE
         seconds = unit * int(found["one"]) + unit / 60.0 * int(found["two"])
         yield _duration(found[0], found.start(), seconds, unit / 60.0)
-    yield from islice(_parted(text), MAX_CLAIMS)
+    if not _PARTS_BEGIN.isdisjoint(behind):
+        yield from islice(_parted(text), MAX_CLAIMS)
     if not text.isascii() and _EAST.search(text) is not None:
         yield from islice(_eastern(text), MAX_CLAIMS)
     if "*" in text:
@@ -71,7 +74,7 @@ def notations(text: str) -> Iterator[Claim]:
 
 def _parted(text: str) -> Iterator[Claim]:
     end = 0
-    for sign in _PARTED.finditer(text):
+    for sign in digit_matches(_PARTED, text):
         first = _FIRST.search(text, max(end, sign.start() - 6), sign.start()) if sign.start() >= end else None
         if first is None:
             continue

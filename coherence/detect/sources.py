@@ -18,6 +18,7 @@ from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomFilter
+from coherence.detect.digits import behind_digits, digit_matches
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
 from coherence.detect.values import NARROW, digest, fold, number_form, words_once
@@ -160,8 +161,8 @@ def take_source(
     claims, cut = extract_some(text, extractors) if read is None else read
     given.lost += cut
     _take_values(given, seq, claims)
-    lone = _LONE_DAY.finditer(text) if _MAYBE_LONE.search(text) is not None else ()
-    days = (_DIGITS.match(day[0]) for day in islice(lone, MAX_ATTACHED))
+    lone = islice(digit_matches(_LONE_DAY, text, _MAYBE_LONE), MAX_ATTACHED)
+    days = (_DIGITS.match(day[0]) for day in lone)
     know_words(given, [*words_once(text), *(f"day {int(day[0])}" for day in days if day)])
     _take_numbers(given, seq, text, claims)
     return claims
@@ -317,9 +318,9 @@ def _label_before(text: str, start: int) -> str:
 
 def _attached(text: str) -> Iterator[Claim]:
     """Yield numbers that belong to letters or to another number: ``x4``, ``Sn96.5``, ``118/342``."""
-    for found in _BEHIND_LETTERS.finditer(text):
+    for found in digit_matches(_BEHIND_LETTERS, text):
         yield _plain(found[1], found.start(1))
-    for found in _RATIO.finditer(text) if "/" in text else ():
+    for found in _RATIO.finditer(text) if "/" in behind_digits(text) else ():
         before = _TOP.search(text, max(0, found.start() - 8), found.start())
         if before is not None:
             yield _plain(before[0], before.start())

@@ -109,7 +109,6 @@ NARROW = "\u202f"
 
 _TRACKING = lazy_regex(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
 _WORD = lazy_regex(r"\w{1,80}")
-_DIGIT = lazy_regex(r"\d")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-", "٬": ",", "٫": "."}
 _GROUPING = lazy_regex(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}
@@ -174,12 +173,6 @@ def words(text: str) -> list[str]:
 def words_once(text: str) -> tuple[str, ...]:
     """Return the :func:`words` of a text of which several ask."""
     return tuple(words(text))
-
-
-@lru_cache(maxsize=4)  # most extractors ask
-def has_digits(text: str) -> bool:
-    """Tell whether a text has a digit of any script."""
-    return _DIGIT.search(text) is not None
 
 
 @lru_cache(maxsize=20_000)

@@ -11,6 +11,7 @@ from property_sizes import examples
 
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect import dates, extractors, notations, sources
+from coherence.detect.digits import behind_digits
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract, extract_some, numbers
 from coherence.detect.values import fold
 
@@ -61,8 +62,6 @@ def test_extract_some_looks_for_further_numbers_behind_many_that_are_parts_of_da
     [
         (dates._MAYBE_DATE, dates._DATE),
         (sources._MAYBE_LONE, sources._LONE_DAY),
-        (notations._MAYBE_WORDED, notations._WORDED),
-        (extractors._MAYBE_TIME, extractors._TIME),
     ],
 )
 @given(text=TEXTS)
@@ -71,6 +70,25 @@ def test_extractors_look_for_nothing_of_which_no_part_is_there(
     part: re.Pattern[str], whole: re.Pattern[str], text: str
 ) -> None:
     assert whole.search(text) is None or part.search(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("signs", "whole"),
+    [
+        (dates._IN_DATES, dates._DATE),
+        (notations._WORDS_BEGIN, notations._WORDED),
+        (notations._PARTS_BEGIN, notations._PARTED),
+        (extractors._IN_TIMES, extractors._TIME),
+        (frozenset("."), extractors._PAPER),
+        (frozenset("/"), sources._RATIO),
+    ],
+)
+@given(text=TEXTS)
+@examples(1_000)
+def test_extractors_look_for_nothing_of_which_no_sign_is_behind_a_digit(
+    signs: frozenset[str], whole: re.Pattern[str], text: str
+) -> None:
+    assert whole.search(text) is None or not signs.isdisjoint(behind_digits(text))
 
 
 def test_extract_a_colour_is_no_number_of_metres() -> None:
