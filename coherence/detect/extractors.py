@@ -95,8 +95,10 @@ _ARGUED = twin_regex(
     r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
     r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
-_NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
-"""A bracket directly behind a name, as every name with arguments has it; most stand behind a space."""
+_EMPTY_CALL, _NAMED_CALL = lazy_regex(r"\(\)(?<=\w\(\))"), lazy_regex(r"\((?<=\w\()(?!\))")
+"""Brackets directly behind a name; most stand behind a space."""
+MAX_KEYWORD, MAX_CALL = 12, 400
+"""Characters of ``function`` and the spaces behind it, and of all that stands before a bracket."""
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _MONEY_SIGNS = frozenset("$€£¥₹")
 _NUMBER = twin_regex(
@@ -291,10 +293,12 @@ def _read_path(said: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 def functions(text: str) -> list[Claim]:
     """Names in code: ``foo()``, ``def foo(x)``, ``foo_bar(x)`` and ``foo.bar(x)``; ```foo_bar``` between backticks."""
     found: list[Claim] = []
-    for pattern, sign in ((_CALL, "()"), (_CODE, "`")):
-        if sign not in text:
-            continue
-        for match in _matches(pattern, text, found):
+    if "(" not in text and "`" not in text:
+        return found
+    for pattern, matches in ((_CALL, _calls(_CALL, _EMPTY_CALL, text)), (_CODE, _CODE.finditer(text))):
+        for match in matches:
+            if len(found) >= MAX_CLAIMS:
+                break
             name = match[1]
             if (
                 # A plain word between backticks may be a value, a branch or a flag: `main`.
@@ -304,10 +308,25 @@ def functions(text: str) -> list[Claim]:
                 or not (name.islower() or name.isupper() or name.istitle())
             ):
                 found.append(_function(match))
-    for used in _matches(_ARGUED, text, found) if "(" in text and _NAMED_CALL.search(text) is not None else ():
+    for used in _calls(_ARGUED, _NAMED_CALL, text):
+        if len(found) >= MAX_CLAIMS:
+            break
         if " " in used[0] or "." in used[1] or "_" in used[1]:  # not "person(s)"
-            found.append(_function(used))  # noqa: PERF401  # how many there are is asked meanwhile
+            found.append(_function(used))
     return found
+
+
+def _calls(pattern: re.Pattern[str], bracket: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield what an expression finds that ends in a bracket; it is looked for from the word before each."""
+    end = 0
+    for sign in bracket.finditer(text):
+        at = sign.start()
+        first = max(end, at - MAX_CALL)
+        first = max(first, text.rfind(" ", first, at) - MAX_KEYWORD, text.rfind("\n", first, at) + 1)
+        end = sign.end()
+        match = pattern.search(text, first, end + 1)
+        if match is not None:
+            yield match
 
 
 def _function(match: re.Match[str]) -> Claim:

@@ -91,6 +91,17 @@ def test_extractors_look_for_nothing_of_which_no_sign_is_behind_a_digit(
     assert whole.search(text) is None or not signs.isdisjoint(behind_digits(text))
 
 
+_IN_CALLS = "def |fn  |function    |func     |foo|a|b_1|.|::|(|()|( |)|(x)| |\n|\t|é|self.|_|:".split("|")
+
+
+@given(st.lists(st.sampled_from([*_IN_CALLS, "x" * 61, "x" * 62, "ab." * 7]), max_size=16).map("".join))
+@examples(1_000)
+def test_functions_are_looked_for_before_brackets_as_in_the_whole_text(text: str) -> None:
+    for name, bracket in ((extractors._CALL, extractors._EMPTY_CALL), (extractors._ARGUED, extractors._NAMED_CALL)):
+        found = [match.span() for match in extractors._calls(name, bracket, text)]
+        assert found == [match.span() for match in name.finditer(text)]
+
+
 def test_extract_a_colour_is_no_number_of_metres() -> None:
     assert [claim.text for claim in extract(fold("\x1b[31mred\x1b[0m, 5 m"), CHOSEN)] == ["5 m"]
 
