@@ -52,7 +52,18 @@ def word_runs(text: str) -> list[str]:
     >>> word_runs("See utils.py: it is v17_b.")
     ['see', 'utils', 'py', 'it', 'is', 'v17_b']
     """
-    return text.encode("ascii", "replace").translate(_WORDS).decode().split()
+    return in_words(text).decode().split()
+
+
+def in_words(text: str) -> bytes:
+    """Return an ASCII text in lower case, with a space for each character that is in no word.
+
+    Examples
+    --------
+    >>> in_words("See utils.py!")
+    b'see utils py '
+    """
+    return text.encode("ascii", "replace").translate(_WORDS)
 
 
 _ODD_CASES = "ıİſ\u212a"

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.plain_view import without_escapes
+from coherence.core.words import in_words
 
 MONTHS = {
     name: at
@@ -153,9 +154,6 @@ def fold(text: str) -> str:
 MAX_WORD = 80
 """Characters of a word; a longer one is several."""
 
-_OF_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128))
-_LOWERED = _OF_WORDS.ljust(256)
-"""ASCII -> what it is in a word, a space where it is in none."""
 _AS_RUNS = bytes(32 if code == 32 else 97 for code in range(256))
 _TOO_LONG = b"a" * (MAX_WORD + 1)
 
@@ -163,7 +161,7 @@ _TOO_LONG = b"a" * (MAX_WORD + 1)
 def words(text: str) -> list[str]:
     """Return the words of a folded text in their order, in lower case."""
     if text.isascii():
-        parted = text.encode().translate(_LOWERED)
+        parted = in_words(text)
         if len(parted) <= MAX_WORD or _TOO_LONG not in parted.translate(_AS_RUNS):
             return parted.decode().split()
     return _WORD.findall(text.lower())
