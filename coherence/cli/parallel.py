@@ -104,8 +104,8 @@ def _tell(steps: int, on_steps: Callable[[int], object], _: Future[ScoredRun]) -
 
 
 def _begin() -> None:
-    """Prepare a process: it ends at once, and without a word, on Ctrl-C, and with the one that has started it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Prepare a process: it ends with the one that has started it, and hears of Ctrl-C from that one alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
 

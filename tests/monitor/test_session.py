@@ -18,6 +18,7 @@ from property_sizes import examples
 
 from coherence import Budget, Monitor, Store
 from coherence.monitor import stored_session as opening
+from coherence.monitor.folding import SNAPSHOT_EVERY
 from coherence.monitor.session_header import add_session, read_beginning
 from coherence.providers import HashingEmbedder
 from monitor.helpers import check_replay
@@ -157,14 +158,15 @@ def test_session_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_session_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_path: Path) -> None:
-    # Each action is followed by a tick, so a life of 620 actions has more than 1,000 events: one snapshot.
+    # Each action is followed by a tick, so a life of 600 actions has more than 1,000 events.
     life = actions(random.Random(4), 620)
     kill_after(tmp_path / "killed.db", life[:600])
     with Store(tmp_path / "killed.db") as store:
         (row,) = store.sessions()
         found = store.snapshot(row.id)
-        assert found is not None and found[0] == 1_000
-        assert 1_000 < store.last_seq(row.id) < 2_000
+        newest = store.last_seq(row.id)
+        assert 1_000 < newest < 2_000 and newest % SNAPSHOT_EVERY > 0
+        assert found is not None and found[0] == newest - newest % SNAPSHOT_EVERY
     with monitor(tmp_path / "killed.db") as m:
         seen = play(m, life[600:])
     assert seen == play_without_a_store(life)[600:]
