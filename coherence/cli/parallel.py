@@ -72,7 +72,7 @@ def score_side_by_side(
     order = sorted(range(len(transcripts)), key=lambda at: len(transcripts[at].steps), reverse=True)
     futures: dict[int, Future[ScoredRun]] = {}
     try:
-        with _no_interrupt():  # the processes start here: while one loads, it would print where it was interrupted
+        with _interrupt_waits():  # the processes start here: while one loads, it would print where it was interrupted
             for at in order:
                 futures[at] = pool.submit(_score_run, score, embedder, transcripts[at])
                 futures[at].add_done_callback(partial(_tell, len(transcripts[at].steps), on_steps))
@@ -90,13 +90,16 @@ def score_side_by_side(
 
 
 @contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment, and let processes that are started meanwhile begin without hearing it."""
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupt_waits() -> Iterator[None]:
+    """Have Ctrl-C wait for a moment; processes that are started meanwhile do not hear it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _tell(steps: int, on_steps: Callable[[int], object], _: Future[ScoredRun]) -> None:

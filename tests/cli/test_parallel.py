@@ -88,11 +88,17 @@ def test_count_processes() -> None:
 
 
 @pytest.mark.slow
-def test_score_side_by_side_ends_on_an_interrupt_without_a_traceback() -> None:
+@pytest.mark.parametrize("moment_s", [0.0, 2.0])
+def test_score_side_by_side_ends_on_an_interrupt_without_a_traceback(moment_s: float) -> None:
+    """Ctrl-C is heard while the processes start, and while they work."""
     runs = Path(__file__).resolve().parents[1] / "data" / "runs" / "tau_retail.jsonl.gz"  # 231 runs, minutes
     command = [sys.executable, "-m", "coherence", "score", str(runs), "--embedder", "hashing", "--jobs", "2"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as process:
-        time.sleep(5)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        time.sleep(1 if children.exists() else 5)
+        while children.exists() and len(children.read_text().split()) < 3:  # the two, and multiprocessing's own
+            time.sleep(0.05)
+        time.sleep(moment_s)
         os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=30)
     assert (process.returncode, told.split()) == (1, ["Aborted!"])
