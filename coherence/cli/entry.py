@@ -1,4 +1,4 @@
-"""Where the command begins: what it says of itself is printed at once, all else by :mod:`coherence.cli.main`."""
+"""Beginning of the command: what it says of itself is printed at once, all else by :mod:`coherence.cli.main`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the digits of a text are, and what stands behind them: most values have some, and most of a text has none."""
+"""Digits of a text, and what stands behind them: most values have some, and most of a text has none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEHIND = lazy_regex(r"\d[ -]?([^\d])", re.S)
 
 @lru_cache(maxsize=4)  # most extractors ask
 def near_digits(text: str) -> tuple[tuple[int, int], ...]:
-    """Return where the digits of a text are: stretches from white space to white space, none without a digit.
+    """Return the places of the digits of a text: stretches from white space to white space, none without a digit.
 
     No digit is outside of them, and none is near their ends but where the text ends: an expression whose every match
     has a digit finds in them what it finds in the text.

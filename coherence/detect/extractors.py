@@ -78,7 +78,7 @@ _TIME = twin_regex(
     re.I,
 )
 _IN_TIMES = frozenset(":.apAP")
-"""What stands behind the hour of every time of the day."""
+"""Signs behind the hour of every time of the day."""
 _PATH_FORMS = (
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"

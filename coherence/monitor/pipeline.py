@@ -163,9 +163,9 @@ class AgentPipeline:
         self.rules = builtin_rules(config)
         self._moving = [at for at, rule in enumerate(self.rules) if getattr(rule, "steady", False) is not True]
         self._ruled: list[Finding | None] = []
-        """What each rule found when it was asked last."""
+        """Finding of each rule when it was asked last."""
         self._ruled_of: tuple[int, int, bool] | None = None
-        """What the steady ones saw then."""
+        """View that the steady ones had then."""
         self._light: tuple[tuple[object, ...], list[Asked], Light] | None = None
         """The newest light, after the signs and the bands asked for that it was made of."""
         state.detectors.add(self.semantics, before=state.name)  # it looks at the request before the event

@@ -60,7 +60,7 @@ class SemanticChecks(EventDetector[Corrections]):
         """Time (monotonic) by which the tick under way is to be done."""
         self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], ScopeDrift] | None = None
         self._told = 0
-        """What the state had been told when that was found."""
+        """Count of what the state had been told when that was found."""
 
     def restore(self, data: Corrections) -> None:
         """Go on with what was remembered elsewhere."""

@@ -114,7 +114,7 @@ class Windows:
         self.results: dict[str, Any] = {}
         """Result of each metric at the newest tick measured in place, after what it stands still with."""
         self.standing: tuple[object, ...] | None = None
-        """What windows and results were made of at that tick, if nothing was missing."""
+        """Sources of windows and results at that tick, if nothing was missing."""
         self.reading: Reading | None = None
         """Of the newest tick measured in place, if nothing failed."""
         self.generation = 0

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, what an agent needs in memory, which threads there are, what each part costs.
+"""Breakdown of a step: the time of its parts, the memory of an agent, the threads, and the cost of each part.
 
 Run ``python tests/bench/breakdown.py``, or with ``steps``, ``named``, ``memory``, ``threads`` or ``ablations`` for
 one of its tables. A step is a call and its result, with a store on a disk, a measurement and a decision. Processor time
