@@ -21,9 +21,9 @@ from coherence.core.readings import Band
 from coherence.core.validation import check_flag, check_number
 from coherence.fleet.trust import Effective, TrustGraph, TrustState, read_name
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
-from coherence.monitor.background import BACKGROUND
+from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
 from coherence.monitor.monitor import Durability, Monitor
-from coherence.monitor.worker import FORK_WAIT_S, LOG, RETRY_S
+from coherence.monitor.worker import LOG, RETRY_S
 from coherence.policy.budgets import together
 from coherence.policy.regulator import received_finding
 from coherence.sensor.embedding_cache import EmbeddingCache

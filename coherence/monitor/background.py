@@ -19,6 +19,9 @@ LOG = logging.getLogger("coherence")
 GATHER_S = 0.01
 """Seconds between being called and beginning, so that a burst is one batch."""
 
+FORK_WAIT_S = 3.0
+"""Seconds that a fork waits at most for what is under way: a measurement, or a model that is being loaded."""
+
 
 class BackgroundJob(Protocol):
     """Interface of the object that the background thread works for: a monitor."""

@@ -10,15 +10,12 @@ from typing import Protocol
 from weakref import ref
 
 from coherence.core.reentrancy import Entered
-from coherence.monitor.background import BACKGROUND
+from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
 
 LOAD_AFTER_S = 0.1
 """Seconds from the first event to loading: who asks about one call has closed the monitor by then."""
-
-FORK_WAIT_S = 3.0
-"""Seconds that a fork waits at most for a model that is being loaded."""
 
 
 class ModelUser(Protocol):

@@ -18,7 +18,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, is_success, make_fault
 from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
-from coherence.monitor.background import BACKGROUND
+from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
 from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
 from coherence.monitor.loading import MODELS
 from coherence.monitor.pipeline import ENDING, AgentPipeline
@@ -46,9 +46,6 @@ TURN_S = 0.25
 
 QUIET_S = 0.05
 """Seconds without an event after which is measured where the host waits for each write."""
-
-FORK_WAIT_S = 3.0
-"""Seconds that a fork waits at most for a measurement under way."""
 
 VIEW_WAIT_S = 10.0
 """Seconds that whoever looks at a monitor waits at most for its events to be folded."""
