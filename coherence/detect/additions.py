@@ -45,7 +45,8 @@ from coherence.detect.code_features import (
     other_code,
 )
 from coherence.detect.languages import FUNCTION_WORDS, differ, language
-from coherence.detect.ngrams import bag, shares
+from coherence.detect.ngrams import bag, bag_once, shares
+from coherence.detect.read_once import read_once
 from coherence.detect.tables import announcing, expressions, table, words_by_name
 from coherence.detect.text_analysis import statements
 from coherence.detect.violations import forbidden
@@ -69,8 +70,6 @@ BRIEF_WORDS = 5
 
 _TABLE = table("additions")
 _WORDS, _FORMS = words_by_name(_TABLE["words"]), expressions(_TABLE["forms"])
-_bag = lru_cache(maxsize=4)(bag)
-
 _STRONG = announcing(_TABLE["strong"])
 """Words by which an answer says that something goes beyond the task."""
 
@@ -403,12 +402,12 @@ def _strange(task: str, things: Iterable[tuple[str, ...]]) -> Iterator[str]:
             yield " ".join(words[-2:])
 
 
-@lru_cache(maxsize=4)
+@read_once
 def _words(task: str) -> frozenset[str]:
     return frozenset(_PLAIN.findall(task.lower()))
 
 
-@lru_cache(maxsize=4)
+@read_once
 def _acts_of_task(task: str) -> frozenset[str]:
     return frozenset().union(*map(families_of, _words(task)))
 
@@ -419,7 +418,7 @@ def _has(task: str, word: str) -> bool:
     # Different numbers may have most of their digits in common: 1250 and 1520.
     if any(map(str.isdigit, word)):
         return word in task
-    return shares(_bag(task), bag(word))[1] >= 0.5
+    return shares(bag_once(task), bag(word))[1] >= 0.5
 
 
 def _is_asked(task: str, words: Iterable[str]) -> bool:
@@ -433,7 +432,7 @@ def _dense(task: str, clause: str) -> Iterator[str]:
         return
     for match in _DENSE_ACT.finditer(clause):
         thing = match["thing"] or match["taken"] or match["before"]
-        if thing and shares(_bag(task), bag(thing))[1] < 0.5:
+        if thing and shares(bag_once(task), bag(thing))[1] < 0.5:
             yield thing
 
 

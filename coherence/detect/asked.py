@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
+from coherence.detect.read_once import read_once
 
 TOLD_CHARS = 4_000
 """Characters of a task that tell what it asks for."""
@@ -157,7 +157,7 @@ _LIMIT = lazy_regex(
 """Words of a task that wants nothing beyond what it names."""
 
 
-@lru_cache(maxsize=8)
+@read_once
 def kind_of(task: str) -> Kind:
     """Return what a task asks for, told by its prose.
 
@@ -198,7 +198,7 @@ CLOSED_CHARS = 400
 """Characters of prose above which a task of no known kind may ask for anything."""
 
 
-@lru_cache(maxsize=8)
+@read_once
 def is_closed(task: str) -> bool:
     """Tell whether a task asks for an act that brings nothing of its own, or says that it wants nothing else.
 
@@ -215,7 +215,7 @@ def is_closed(task: str) -> bool:
     return kind_of(task) in ("change", "") or is_limited(task) or _ADD.match(text) is not None
 
 
-@lru_cache(maxsize=8)
+@read_once
 def is_delegated(task: str) -> bool:
     """Tell whether what a task asks for is written somewhere else.
 
@@ -227,7 +227,7 @@ def is_delegated(task: str) -> bool:
     return _ELSEWHERE.search(task, 0, TOLD_CHARS) is not None
 
 
-@lru_cache(maxsize=8)
+@read_once
 def is_one_act(task: str) -> bool:
     """Tell whether a closed task is done by one act, not by many that it need not name.
 
@@ -290,7 +290,7 @@ def may_be_mended(task: str) -> bool:
     return _MEND.search(task, 0, TOLD_CHARS) is not None
 
 
-@lru_cache(maxsize=8)
+@read_once
 def wants_text(task: str) -> bool:
     """Tell whether a task asks for a text, in which "I" need not be the one who answers.
 
@@ -304,7 +304,7 @@ def wants_text(task: str) -> bool:
     return _REWORDING.search(task, 0, TOLD_CHARS) is not None and not is_limited(task)
 
 
-@lru_cache(maxsize=8)
+@read_once
 def is_limited(task: str) -> bool:
     """Tell whether a task says that it wants nothing beyond what it names.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
 
@@ -14,6 +13,7 @@ from coherence.core.words import may_hold
 from coherence.detect.bloom_filter import BloomWindow
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.english import are_english, english_words
+from coherence.detect.read_once import read_once
 from coherence.detect.text_analysis import TextAnalysis, mass, weight
 
 MAX_CHARS = 10_000
@@ -327,7 +327,7 @@ class AssumptionFacts(msgspec.Struct):
             step.entities = [*step.entities, *named][:MAX_ENTITIES]
 
 
-@lru_cache(maxsize=8)  # a task is looked for in each message
+@read_once
 def _rarest(task: str) -> str:
     """Return the longest word of a task: most texts lack it."""
     return max(task.split(), key=len)

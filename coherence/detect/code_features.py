@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.asked import CODE_LINE, FENCE
+from coherence.detect.read_once import read_once
 from coherence.detect.tables import expression, table
 
 WATCHING = ("logging", "tracing", "metrics", "interface")
@@ -59,7 +59,7 @@ _NAME = lazy_regex(r"[^\W\d]\w{3,80}")
 _PLAIN = lazy_regex(r"\w+")
 
 
-@lru_cache(maxsize=64)
+@read_once
 def features_in(text: str) -> frozenset[str]:
     """Return the features that a text names."""
     return frozenset(match.lastgroup or "" for match in _NAMED.finditer(text))

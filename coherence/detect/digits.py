@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 
 from coherence.core.lazy import lazy_regex
+from coherence.detect.read_once import read_once
 
 REACH = 200
 """Characters before and behind a digit within which every value ends that has it, with what is looked at around it."""
@@ -21,7 +21,7 @@ _SPACE = lazy_regex(r"[ \n]")
 _BEHIND = lazy_regex(r"\d[ -]?([^\d])", re.S)
 
 
-@lru_cache(maxsize=4)  # most extractors ask
+@read_once
 def near_digits(text: str) -> tuple[tuple[int, int], ...]:
     """Return the places of the digits of a text: stretches from white space to white space, none without a digit.
 
@@ -59,7 +59,7 @@ def digit_matches(pattern: re.Pattern[str], text: str, part: re.Pattern[str] | N
             yield from pattern.finditer(text, start, end)
 
 
-@lru_cache(maxsize=4)
+@read_once
 def behind_digits(text: str) -> frozenset[str]:
     """Return the characters behind the numbers of a text, or behind a space or a hyphen there.
 

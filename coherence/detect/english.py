@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import repeat
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import letter_runs, word_set
+from coherence.detect.read_once import read_once
 
 FUNCTION_WORDS = word_set(
     "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
@@ -54,7 +54,7 @@ def english_list(text: str) -> list[str]:
     return _WORD_OF_ANY.findall(text.lower())
 
 
-@lru_cache(maxsize=4)  # one message is looked at by several detectors
+@read_once
 def weighed_words(text: str) -> tuple[list[str], bytes]:
     """Return the words of a text in lower case and the weight of each as an English one; not to be changed.
 

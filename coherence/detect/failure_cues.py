@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.core.words import holds, may_hold
+from coherence.detect.read_once import read_once
 
 MAX_CHARS = 4_000
 """Characters of a result that are looked at, half from each end."""
@@ -131,7 +131,7 @@ MAX_NOTHING = 400
 """A longer result is something."""
 
 
-@lru_cache(maxsize=2)  # a result is asked about by several detectors
+@read_once
 def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> float:
     r"""Return how surely a result says that its call failed, in [0, 1].
 
@@ -220,7 +220,7 @@ def _has_error_field(told: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=4)  # a result is asked about by several detectors
+@read_once
 def finds_nothing(text: str) -> bool:
     """Tell whether a result is empty, or says that there is nothing.
 

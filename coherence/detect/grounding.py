@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -15,6 +14,7 @@ from coherence.detect.answer_text import stated_text
 from coherence.detect.arithmetic import has_degrees, is_converted, rounded
 from coherence.detect.extractors import extract, numbers, row
 from coherence.detect.number_words import measures
+from coherence.detect.read_once import read_once
 from coherence.detect.reckoned import Reckoning
 from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
@@ -386,7 +386,7 @@ def _is_sample(text: str, claim: Claim) -> bool:
     return _FORMAT.search(text, max(0, claim.start - 160), claim.start) is not None
 
 
-@lru_cache(maxsize=4)  # asked for each of a text's values
+@read_once
 def _has_examples(text: str) -> bool:
     return _EXAMPLES.search(text) is not None
 

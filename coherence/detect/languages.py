@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.read_once import read_once
 
 MAX_CHARS = 600
 """Characters of a text that are looked at, from its beginning."""
@@ -76,7 +76,7 @@ OTHER = "xx"
 """Of words with letters that English has not, and none of its function words: Polish, Turkish, Swedish and others."""
 
 
-@lru_cache(maxsize=8)  # a task is compared with many answers
+@read_once
 def language(text: str) -> str:
     """Return the two letters of a text's language, empty where too little tells it: code, names, a word or two.
 
@@ -101,7 +101,7 @@ def language(text: str) -> str:
     return OTHER if not votes["en"] and marked > 1 and 5 * marked >= words else ""
 
 
-@lru_cache(maxsize=8)
+@read_once
 def _votes(text: str) -> tuple[dict[str, int], int, int]:
     """Return the function words of each language in a text, its words, and those with letters that English has not."""
     counts = Counter(_WORD.findall(text.casefold()))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
+from coherence.detect.read_once import read_once
 
 WEIGHTS = Path(__file__).resolve().parent / "gram_weights.bin"
 """One byte a bucket of n-grams: 16 times minus the logarithm of its share in English text."""
@@ -97,6 +98,8 @@ def _bag(text: str) -> Bag:
 
 
 _bag_of_words = lru_cache(maxsize=4_096)(_bag)
+bag_once = read_once(bag)
+"""The same of a text that is compared with several others: a goal with many answers."""
 
 
 def shares(first: Bag, second: Bag) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from coherence.core.lazy import lazy_regex, one_of
 from coherence.detect.dates import dates
 from coherence.detect.extractors import times
 from coherence.detect.number_words import WORDS
+from coherence.detect.read_once import read_once
 from coherence.detect.text_analysis import tokens
 from coherence.detect.text_tables import table_of
 from coherence.detect.told_states import is_id_key
@@ -178,7 +179,7 @@ def marks_of(text: str) -> frozenset[str]:
     return found | more if more else found
 
 
-marks_of_result = lru_cache(maxsize=32)(marks_of)
+marks_of_result = read_once(marks_of)
 """Results stay while answers come and go."""
 
 

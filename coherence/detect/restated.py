@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from functools import lru_cache
 from itertools import combinations, islice, pairwise
 
 from coherence.core.lazy import lazy_regex, one_of
 from coherence.core.readings import Claim
 from coherence.detect.arithmetic import CURRENCY_NAMES
 from coherence.detect.number_words import spelt
+from coherence.detect.read_once import read_once
 from coherence.detect.sources import Given, SeenNumber, known_words, lookup
 from coherence.detect.values import number_form, words
 
@@ -241,7 +241,7 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
     return any(abs(each - value) <= half for each in results)
 
 
-@lru_cache(maxsize=4)  # asked for each of a text's numbers
+@read_once
 def _may_multiply(text: str) -> bool:
     return _MAY_TIMES.search(text) is not None
 

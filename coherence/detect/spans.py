@@ -6,13 +6,13 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from functools import lru_cache
 from itertools import chain, combinations, islice, product
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.detect.arithmetic import asked_of
 from coherence.detect.number_words import spelt
+from coherence.detect.read_once import read_once
 from coherence.detect.sources import Given, known_words
 
 NEWEST = 24
@@ -147,7 +147,7 @@ def _periods(given: Given, text: str) -> Iterator[tuple[int, str]]:
             yield int(number.value / DAY), "day"
 
 
-@lru_cache(maxsize=4)  # asked for each of a text's days
+@read_once
 def _stated_periods(text: str) -> tuple[tuple[int, str], ...]:
     in_digits = ((int(found[1]), next(unit for unit, _ in _PERIODS if found[unit])) for found in _PERIOD.finditer(text))
     return tuple(islice(chain(in_digits, _spelt_periods(text)), STATED))

@@ -15,6 +15,7 @@ from coherence.core.validation import ends
 from coherence.core.words import word_set
 from coherence.detect.directives import gate
 from coherence.detect.english import FUNCTION_WORDS
+from coherence.detect.read_once import read_once
 
 MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
@@ -65,15 +66,20 @@ def tokens(text: str) -> frozenset[str]:
     >>> tokens("sendMoney") == tokens("send_moneys")
     True
     """
+    return _tokens_once(text) if len(text) > SHORT else _tokens(text)
+
+
+def _tokens(text: str) -> frozenset[str]:
     text = ends(text, MAX_CHARS)
     if not text.isascii():
         text = normalize("NFKC", text)
-    return _tokens(text)
-
-
-@lru_cache(maxsize=8)  # one event is looked at by several detectors
-def _tokens(text: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_CHUNKS.__getitem__, set(text.split()))))
+
+
+SHORT = 100
+"""Characters of a text that is mostly a piece of another, and takes less time to read than to look for."""
+
+_tokens_once = read_once(_tokens)
 
 
 MAX_DIGITS = 30
@@ -255,6 +261,7 @@ _DENSE_PROSE = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 """Scripts without spaces between words: Thai, Lao, Japanese, Chinese."""
 
 
+@read_once
 def sentences(text: str) -> list[str]:
     r"""Return the prose sentences of a tool result in order, each once, 12 to 200 characters.
 
@@ -405,6 +412,7 @@ _STATEMENT_END = twin_regex(
 _LABEL = lazy_regex(r"(?:[-*+>#•|\s]{1,12}|\d{1,3}[.)]\s)?(?:\*\*)?(?:[A-Z]{4,12}:\s)?")
 
 
+@read_once
 def statements(text: str) -> list[str]:
     r"""Return what a message says, sentence by sentence, short ones too; code blocks and quoted lines are left out.
 

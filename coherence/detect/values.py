@@ -10,6 +10,7 @@ from zlib import crc32
 from coherence.core.lazy import lazy_regex
 from coherence.core.plain_view import without_escapes
 from coherence.core.words import in_words
+from coherence.detect.read_once import read_once
 
 MONTHS = {
     name: at
@@ -132,6 +133,7 @@ class Quantity(NamedTuple):
     """Base unit, currency or ``%``; empty for a bare number."""
 
 
+@read_once
 def fold(text: str) -> str:
     r"""Return a text in which only what is meant differs: no ligatures, soft hyphens or colours, ids in one line.
 
@@ -167,7 +169,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-@lru_cache(maxsize=4)  # one text is looked at for months, spelt numbers and its words
+@read_once
 def words_once(text: str) -> tuple[str, ...]:
     """Return the :func:`words` of a text of which several ask."""
     return tuple(words(text))

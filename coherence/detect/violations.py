@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
@@ -16,6 +15,7 @@ from coherence.detect.claim_words import ACTORS, BOUNDS, DONE, is_negation
 from coherence.detect.objects import telling_of
 from coherence.detect.prohibition import Prohibition
 from coherence.detect.prohibitions import breaks
+from coherence.detect.read_once import read_once
 from coherence.detect.restrictions import prohibitions
 from coherence.detect.text_analysis import tokens
 
@@ -42,7 +42,7 @@ _QUOTED = lazy_regex(
 )
 
 
-@lru_cache(maxsize=32)
+@read_once
 def forbidden(task: str) -> dict[str, Prohibition]:
     """Return the things that a task forbids by name, in its own words, each with its prohibition; at most 20.
 

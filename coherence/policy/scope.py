@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from unicodedata import normalize
 
 import msgspec
@@ -15,7 +14,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.detect.additions import additions, forbidden_features
 from coherence.detect.asked import is_question, kind_of
 from coherence.detect.languages import differ, language
-from coherence.detect.ngrams import Bag, bag, shares, unshared_words
+from coherence.detect.ngrams import Bag, bag_once, shares, unshared_words
 from coherence.detect.violations import forbidden, violations
 from coherence.policy.correction_prompt import flatten
 from coherence.policy.corrections import CorrectionPattern
@@ -54,10 +53,6 @@ _REFUSAL = lazy_regex(
 
 REFUSAL_CHARS = 300
 """An answer longer than this is judged even if it begins like a refusal."""
-
-
-_bag = lru_cache(maxsize=8)(bag)
-"""A goal is compared with many answers, an answer with more than one task."""
 
 
 class ScopeDrift(msgspec.Struct, frozen=True):
@@ -126,7 +121,7 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
 def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
     """Do what :func:`scope_drift` does, without its words, and without additions."""
     task, answer = normalize("NFC", task), normalize("NFC", answer)
-    asked, given = _bag(task), _bag(answer)
+    asked, given = bag_once(task), bag_once(answer)
     done = violations(task, answer)
     if forbidden(task):
         done = tuple(dict.fromkeys((*done, *forbidden_features(task, answer))))
@@ -254,7 +249,7 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None, multi
         wanted = additions(other, answer)
         added = tuple(thing for thing in added if thing in wanted)
     drift = _with_additions(drift, added)
-    words = unshared_words(_bag(answer), _bag(task)) if drift.drifted else ()
+    words = unshared_words(bag_once(answer), bag_once(task)) if drift.drifted else ()
     return msgspec.structs.replace(drift, words=words)
 
 

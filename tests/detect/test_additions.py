@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.detect.additions import MAX_ADDITIONS, additions
-from coherence.detect.asked import kind_of
 
 VARIANTS = Path(__file__).resolve().parents[1] / "data" / "addition_variants.jsonl"
 
@@ -106,11 +105,10 @@ def test_additions_laws(task: str, answer: str) -> None:
 def test_additions_hostile_texts_are_read_within_50_ms(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
 
-    def once() -> float:
-        kind_of.cache_clear()
+    def once(unread: str) -> float:
         begun = time.thread_time()
-        additions("Rename it to x", text)
-        additions(text, "I also added a timeout")
+        additions("Rename it to x", unread)
+        additions(unread, "I also added a timeout")
         return time.thread_time() - begun
 
-    assert min(once() for _ in range(5)) < 0.05
+    assert min(once(f"{number} {text}") for number in range(5)) < 0.05
