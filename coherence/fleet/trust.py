@@ -13,7 +13,9 @@ Cycles of full trust are strongly connected components: S. R. Kosaraju's algorit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from threading import RLock
 
 import msgspec
@@ -31,13 +33,15 @@ LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 DAMPING = 0.9
 """An edge of weight 1 counts as this on a cycle of such edges, so that pressure decays on its way round."""
 
-ROUNDS = 8
-"""Hops that are followed for all agents at once; mostly all there are, and cheaper than one agent after the other."""
+HOPS, FEW = 24, 100
+"""Hops that are followed for all agents at once, while so many become louder by one: mostly all there are. What is left
+costs less one agent after the other, the loudest first, which never goes on from the same agent twice."""
 
 MAX_UPSTREAMS = 1_000
 """Agents whose sources are remembered."""
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 
 class Edge(msgspec.Struct, frozen=True, order=True):
@@ -150,6 +154,7 @@ class TrustGraph:
         """Held while anything changes; a fork holds it, and gives the child's graph another one."""
         self._agents: set[str] = set()
         self._edges: dict[tuple[str, str], Edge] = {}
+        self._topology: _Topology | None = None
         self._wiring: _Wiring | None = None
         state = state if state is not None else TrustState()
         for name in state.agents:
@@ -180,7 +185,7 @@ class TrustGraph:
         """Return the sources of the edges to an agent that outcomes may change, sorted."""
         with self.lock:
             wiring = self._wired()
-            edges = [wiring.edges[number] for number in wiring.incoming[wiring.index[self._known("name", name)]]]
+            edges = wiring.edges_to(self._known("name", name))
         return tuple(edge.source for edge in edges if not edge.fixed)
 
     def upstream(self, name: str) -> tuple[str, ...]:
@@ -199,7 +204,7 @@ class TrustGraph:
         with self.lock:
             if name not in self._agents:
                 self._agents.add(name)
-                self._wiring = None
+                self._topology = self._wiring = None
 
     def remove_agent(self, name: str) -> None:
         """Remove an agent and every edge from or to it."""
@@ -207,7 +212,7 @@ class TrustGraph:
             name = self._known("name", name)
             self._agents.remove(name)
             self._edges = {ends: edge for ends, edge in self._edges.items() if name not in ends}
-            self._wiring = None
+            self._topology = self._wiring = None
 
     def add_edge(self, source: str, target: str, trust_weight: float = 1.0, *, fixed: bool = False) -> None:
         """Let ``trust_weight`` of the source's pressure leak to the target: 0 = nothing, 1 = everything.
@@ -219,6 +224,8 @@ class TrustGraph:
             source, target = self._known("source", source), self._known("target", target)
             if source == target:
                 raise ValueError(f"source and target must be two agents, not {shown(source)} twice: name another one")
+            if (source, target) not in self._edges:
+                self._topology = None
             self._edges[source, target] = Edge(source, target, weight, fixed)
             self._wiring = None
 
@@ -233,7 +240,7 @@ class TrustGraph:
         with self.lock:
             edge = self.edge(source, target)
             del self._edges[edge.source, edge.target]
-            self._wiring = None
+            self._topology = self._wiring = None
 
     def learn(self, target: str, *, success: bool, pressures: Mapping[str, float]) -> tuple[Edge, ...]:
         """Learn from how a task ended while sources were under pressure; return the edges that changed, sorted.
@@ -266,7 +273,7 @@ class TrustGraph:
             for source in self.sources(target):
                 edge = self._edges[source, target]
                 gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MAX_LEARNED - edge.weight, 0.0)
-                weight = edge.weight + LEARNING_RATE * float(loud[wiring.index[source]]) * gap
+                weight = edge.weight + LEARNING_RATE * float(loud[wiring.topology.index[source]]) * gap
                 if weight != edge.weight:
                     self._edges[source, target] = msgspec.structs.replace(edge, weight=weight)
                     changed.append(self._edges[source, target])
@@ -289,8 +296,10 @@ class TrustGraph:
         return Propagation(wiring, wiring.read(own))
 
     def _wired(self) -> _Wiring:
+        if self._topology is None:
+            self._topology = _Topology(self.agents, self._edges)
         if self._wiring is None:
-            self._wiring = _Wiring(self.agents, self.edges())
+            self._wiring = _Wiring(self._topology, self._edges)
         return self._wiring
 
     def _known(self, field: str, name: str) -> str:
@@ -305,75 +314,106 @@ class Propagation(Mapping[str, Effective]):
 
     def __init__(self, wiring: _Wiring, own: Floats) -> None:
         values = wiring.spread(own)
-        self._wiring, self._before = wiring, wiring.trace(own, values)
+        self._names, self._index = wiring.topology.names, wiring.topology.index
+        self._before = wiring.trace(own, values)
         self._own, self._values = own.tolist(), values.tolist()
 
     def __getitem__(self, name: str) -> Effective:
-        at = self._wiring.index[read_name("name", name)]
-        path, step = [self._wiring.names[at]], self._before[at]
+        at = self._index[read_name("name", name)]
+        path, step = [self._names[at]], self._before[at]
         while step >= 0:
-            path.append(self._wiring.names[step])
+            path.append(self._names[step])
             step = self._before[step]
         return Effective(self._own[at], self._values[at], tuple(reversed(path)))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._wiring.names)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._wiring.names)
+        return len(self._names)
 
 
-class _Wiring:
-    """One version of a graph as numbers; never changed.
+class _Topology:
+    """Who is connected with whom, as numbers; never changed, and the same whatever the weights.
 
     Parameters
     ----------
     names : tuple of str
         The agents, sorted.
-    edges : tuple of Edge
-        Sorted; between these agents.
+    ends : iterable of tuple of str
+        Source and target of each edge, between these agents.
     """
 
-    def __init__(self, names: tuple[str, ...], edges: tuple[Edge, ...]) -> None:
-        self.names, self.edges = names, edges
+    def __init__(self, names: tuple[str, ...], ends: Iterable[tuple[str, str]]) -> None:
+        self.names = names
         self.index = {name: at for at, name in enumerate(names)}
-        self.incoming: list[list[int]] = [[] for _ in names]
-        """Agent -> numbers of the edges to it."""
-        self._outgoing: list[list[tuple[int, float]]] = [[] for _ in names]
+        count = len(names)
+        given = list(ends)
+        at_ends = np.array([self.index[name] for pair in given for name in pair], dtype=np.intp).reshape(-1, 2)
+        # The order of the numbers is that of the names.
+        order = np.argsort(at_ends[:, 0] * count + at_ends[:, 1])
+        self.ends = [given[number] for number in order.tolist()]
+        """The edges, sorted by source and target; their places are their numbers."""
+        self.sources, self.targets = at_ends[order, 0], at_ends[order, 1]
+        self.by_target = np.argsort(self.targets, kind="stable")
+        """Numbers of the edges, sorted by target and source."""
+        self.incoming = np.searchsorted(self.targets[self.by_target], np.arange(count + 1))
+        """Agent -> place in that order at which the edges to it begin; they end where those of the next begin."""
+        self.outgoing = np.searchsorted(self.sources, np.arange(count + 1))
+        """Agent -> number of the first edge from it; the last one ends where that of the next begins."""
+
+
+class _Wiring:
+    """One version of a graph: its topology with weights; never changed.
+
+    Parameters
+    ----------
+    topology : _Topology
+        Of the graph.
+    edges : mapping
+        Source and target -> edge.
+    """
+
+    def __init__(self, topology: _Topology, edges: Mapping[tuple[str, str], Edge]) -> None:
+        self.topology = topology
+        self._edges = [edges[ends] for ends in topology.ends]
         self._upstreams: dict[str, tuple[str, ...]] = {}
-        ends = [(self.index[edge.source], self.index[edge.target]) for edge in edges]
-        ring = _rings(len(names), [pair for pair, edge in zip(ends, edges, strict=True) if edge.weight == 1.0])
-        weights = []
-        for number, (source, target) in enumerate(ends):
-            weight = edges[number].weight
-            weights.append(DAMPING if weight == 1.0 and ring[source] == ring[target] else weight)
-            self.incoming[target].append(number)
-            self._outgoing[source].append((target, weights[-1]))
-        self._sources = np.array([source for source, _ in ends], dtype=np.intp)
-        self._targets = np.array([target for _, target in ends], dtype=np.intp)
-        self._weights: Floats = np.array(weights, dtype=np.float64)
+        self._weights: Floats = np.fromiter(map(attrgetter("weight"), self._edges), np.float64, len(self._edges))
+        full = np.flatnonzero(self._weights == 1.0)
+        if full.size:
+            ends = [topology.sources[full].tolist(), topology.targets[full].tolist()]
+            ring = np.array(_rings(len(topology.names), list(zip(*ends, strict=True))))
+            self._weights[full[ring[topology.sources[full]] == ring[topology.targets[full]]]] = DAMPING
+
+    def edges_to(self, name: str) -> list[Edge]:
+        """Return the edges to an agent, sorted by source."""
+        topology, at = self.topology, self.topology.index[name]
+        numbers = topology.by_target[topology.incoming[at] : topology.incoming[at + 1]]
+        return [self._edges[number] for number in numbers.tolist()]
 
     def read(self, given: Mapping[str, float]) -> Floats:
         """Return the pressures, checked, in the order of the names."""
         if not isinstance(given, Mapping):
             raise TypeError(f"pressures must be a mapping of agents to numbers in [0, 1], not {shown(given)}")
-        read = [0.0] * len(self.names)
+        index, read = self.topology.index, np.zeros(len(self.topology.names))
+        if type(given) is dict and set(map(type, given.values())) == {float} and given.keys() <= index.keys():
+            pressures = np.fromiter(given.values(), np.float64, len(given))
+            if bool(((pressures >= 0.0) & (pressures <= 1.0)).all()):
+                read[np.fromiter(map(index.__getitem__, given), np.intp, len(given))] = pressures
+                return read
         for name, pressure in given.items():
-            at = self.index.get(name)
-            if at is None and (at := self.index.get(read_name("agent", name))) is None:
+            at = index.get(name)
+            if at is None and (at := index.get(read_name("agent", name))) is None:
                 raise ValueError(_unknown("agent", name))
-            if type(pressure) is not float or not 0.0 <= pressure <= 1.0:
-                pressure = check_number(f"pressure of {shown(name)}", pressure, least=0.0, most=1.0)
-            read[at] = pressure
-        return np.array(read, dtype=np.float64)
+            read[at] = check_number(f"pressure of {shown(name)}", pressure, least=0.0, most=1.0)
+        return read
 
     def upstream(self, name: str) -> tuple[str, ...]:
         """Return everybody whose pressure can reach an agent, without itself, sorted."""
         if name not in self._upstreams:
             seen, waiting = {name}, [name]
             while waiting:
-                edges = [self.edges[number] for number in self.incoming[self.index[waiting.pop()]]]
-                new = {edge.source for edge in edges if edge.weight > 0.0} - seen
+                new = {edge.source for edge in self.edges_to(waiting.pop()) if edge.weight > 0.0} - seen
                 seen |= new
                 waiting += new
             if len(self._upstreams) >= MAX_UPSTREAMS:
@@ -382,51 +422,78 @@ class _Wiring:
         return self._upstreams[name]
 
     def spread(self, own: Floats) -> Floats:
-        """Return the effective pressures: a few hops for all at once, then the loudest agent first."""
-        values = own
-        for _ in range(ROUNDS):
-            before, values = values, values.copy()
-            # .at, because several edges may lead to one agent: plain indexing would take the last of them alone.
-            np.maximum.at(values, self._targets, before[self._sources] * self._weights)
-            louder = np.flatnonzero(values > before)
-            if not louder.size:
-                return values
+        """Return the effective pressures: hops of all agents at once, and then the loudest agent first."""
+        values = own.copy()
+        louder, hops = np.flatnonzero(own), 0
+        while louder.size > FEW and hops < HOPS:
+            louder = self._leak(values, louder)
+            hops += 1
+        if not louder.size:
+            return values
         found: list[float] = values.tolist()
+        begin, targets, trusted = self._onward
         heap = [(-found[at], at) for at in louder.tolist()]
         heapify(heap)
         while heap:
             negative, at = heappop(heap)
             if -negative < found[at]:
                 continue  # a louder path was found since
-            for target, weight in self._outgoing[at]:
-                leak = found[at] * weight
+            for number in range(begin[at], begin[at + 1]):
+                leak, target = found[at] * trusted[number], targets[number]
                 if leak > found[target]:
                     found[target] = leak
                     heappush(heap, (-leak, target))
         return np.array(found, dtype=np.float64)
+
+    def _leak(self, values: Floats, agents: Places) -> Places:
+        """Let what some agents leak raise the values of those to whom they leak; return who became louder, sorted."""
+        first = self.topology.outgoing[agents]
+        many = self.topology.outgoing[agents + 1] - first
+        ends = np.cumsum(many)
+        numbers = np.repeat(first - ends + many, many) + np.arange(ends[-1])
+        leaks = np.repeat(values[agents], many) * self._weights[numbers]
+        targets = self.topology.targets[numbers]
+        rises = leaks > values[targets]
+        targets = targets[rises]
+        # .at, because several edges may lead to one agent: plain indexing would take the last of them alone.
+        np.maximum.at(values, targets, leaks[rises])
+        is_louder = np.zeros(len(values), dtype=np.bool_)
+        is_louder[targets] = True
+        return np.flatnonzero(is_louder)
+
+    @cached_property
+    def _onward(self) -> tuple[list[int], list[int], list[float]]:
+        """First edge of each agent, and target and weight of each edge."""
+        return self.topology.outgoing.tolist(), self.topology.targets.tolist(), self._weights.tolist()
 
     def trace(self, own: Floats, values: Floats) -> list[int]:
         """Return the agent before each on its path, -1 where its own pressure is the highest.
 
         Breadth first in the order of the names finds the shortest path, and of those the first by its names.
         """
-        sources, targets = self._sources, self._targets
         # Equal to the bit: the value of who was reached is one of these very products.
-        leaks = (values[sources] * self._weights == values[targets]) & (values > own)[targets]
-        following: dict[int, list[int]] = {}
-        for source, target in zip(sources[leaks].tolist(), targets[leaks].tolist(), strict=True):
-            following.setdefault(source, []).append(target)
-        before = [-1] * len(self.names)
-        reached = [source for source in following if values[source] == own[source]]
+        equal = values[self.topology.sources] * self._weights == values[self.topology.targets]
+        leaks = np.flatnonzero(equal & (values > own)[self.topology.targets])
+        sources, targets = self.topology.sources[leaks], self.topology.targets[leaks]
+        before = np.full(len(own), -1)
+        before[targets] = sources
+        found: list[int] = before.tolist()
+        if leaks.size == np.count_nonzero(before >= 0):
+            return found  # no two paths are as strong
+        begin: list[int] = np.searchsorted(sources, np.arange(len(own) + 1)).tolist()
+        following: list[int] = targets.tolist()
+        found = [-1] * len(own)
+        origins = np.unique(sources)
+        reached: list[int] = origins[values[origins] == own[origins]].tolist()
         while reached:
             newly = []
             for source in reached:
-                for target in following.get(source, ()):
-                    if before[target] < 0:
-                        before[target] = source
+                for target in following[begin[source] : begin[source + 1]]:
+                    if found[target] < 0:
+                        found[target] = source
                         newly.append(target)
             reached = newly
-        return before
+        return found
 
 
 def _rings(count: int, edges: list[tuple[int, int]]) -> list[int]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
@@ -124,12 +126,15 @@ def test_propagate_of_equally_strong_paths_the_shortest_counts_then_the_first_by
     assert joined.propagate({"a": 1.0, "b": 1.0})["t"].path == ("a", "z", "t")
 
 
+@pytest.mark.parametrize("few", [0, 100])  # all hops at once; one agent after the other
 @given(EDGES, OWN)
 def test_propagate_it_equals_relaxing_every_edge_and_the_path_accounts_for_it(
-    edges: Weighted, own: dict[str, float]
+    few: int, edges: Weighted, own: dict[str, float]
 ) -> None:
     slow = slowly(NAMES, edges, own)
-    for name, effective in of(edges).propagate(own).items():
+    with patch("coherence.fleet.trust.FEW", few):
+        found = of(edges).propagate(own)
+    for name, effective in found.items():
         assert effective.value == slow[name]
         assert effective.path[-1] == name
         assert len(set(effective.path)) == len(effective.path)
@@ -154,6 +159,37 @@ def test_propagate_the_path_is_the_first_of_all_paths_that_are_as_strong(
         waiting += [(*path, target) for source, target in edges if source == path[-1] and target not in path]
     found = of(edges).propagate(own)
     assert {name: effective.path for name, effective in found.items()} == {name: best[name][2] for name in NAMES}
+
+
+@given(EDGES, st.lists(st.tuples(ENDS, STRENGTHS | st.none()), max_size=12), OWN)
+def test_propagate_after_each_change_it_equals_a_graph_that_was_made_so(
+    edges: Weighted, changes: list[tuple[tuple[str, str], float | None]], own: dict[str, float]
+) -> None:
+    changed = of(edges)
+    for (source, target), weight in changes:
+        if weight is not None:
+            changed.add_edge(source, target, weight)
+        elif (source, target) in edges:
+            changed.remove_edge(source, target)
+        else:
+            changed.learn(target, success=False, pressures=own)
+        edges = {(edge.source, edge.target): edge.weight for edge in changed.edges()}
+        made = of(edges)
+        assert changed.propagate(own) == made.propagate(own)
+        assert [changed.upstream(name) for name in NAMES] == [made.upstream(name) for name in NAMES]
+
+
+def test_propagate_ten_thousand_agents_each_way_alike() -> None:
+    rng = random.Random(3)
+    names = tuple(f"a{at:05}" for at in range(10_000))
+    ends = {(rng.choice(names), rng.choice(names)) for _ in range(30_000)}
+    edges = tuple(Edge(*pair, rng.choice((0.5, 0.9, 1.0))) for pair in sorted(ends) if pair[0] != pair[1])
+    made, own = TrustGraph(TrustState(names, edges)), {name: rng.choice((0.0, 0.25, rng.random())) for name in names}
+    with patch("coherence.fleet.trust.FEW", 0), patch("coherence.fleet.trust.HOPS", 10_000):
+        at_once = made.propagate(own)
+    with patch("coherence.fleet.trust.HOPS", 0):
+        assert made.propagate(own) == at_once
+    assert made.propagate(own) == at_once
 
 
 @given(EDGES, OWN, st.randoms())
