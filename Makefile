@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web lint docs bench bench-long bench-compare bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web test-hosts lint docs bench bench-long bench-compare bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -36,6 +36,9 @@ test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU
 
 test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
 	$(BIN)/pytest -q -m web
+
+test-hosts: $(VENV)/dev.stamp  ## sessions of the real Claude Code, which npm installs into a cache (400 MB)
+	$(BIN)/pytest -q -m hosts
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check

@@ -1,0 +1,1 @@
+"""Claude Code: its hooks, its settings, and what they mean for an agent."""

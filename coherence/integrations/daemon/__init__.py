@@ -1,0 +1,1 @@
+"""Resident process that hooks talk to."""

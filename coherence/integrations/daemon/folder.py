@@ -1,0 +1,68 @@
+"""State folder of the daemon, and what is asked of a running one."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coherence.core.errors import CoherenceError
+from coherence.core.files import make_folder
+from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon.server import CONTROL
+
+LOCK = "daemon.lock"
+
+
+def enter(folder: Path) -> None:
+    """Make the state folder if it is missing, and the current one.
+
+    Raises
+    ------
+    CoherenceError
+        If somebody else may enter it.
+    """
+    make_folder(folder.parent)
+    try:
+        hook.enter(str(folder))
+    except OSError as error:
+        raise CoherenceError(str(error)) from error
+
+
+@contextmanager
+def only_one() -> Iterator[bool]:
+    """Hold the lock of the daemon in the current folder; ``False`` if another process has it."""
+    import fcntl  # not on Windows
+
+    with open(os.open(LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def control(folder: Path, command: str) -> dict[str, Any] | None:
+    """Return what a running daemon says to a command, ``None`` if none runs; the current folder becomes that one."""
+    if not folder.is_dir():
+        return None
+    enter(folder)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(hook.ANSWER_S)
+        try:
+            line.connect(hook.SOCKET)
+            line.sendall(f"{CONTROL} {command}".encode())
+            line.shutdown(socket.SHUT_WR)
+            answer = b""
+            while part := line.recv(1 << 16):
+                answer += part
+        except OSError:
+            return None
+    found: dict[str, Any] = msgspec.json.decode(answer)
+    return found

@@ -1,0 +1,263 @@
+"""Server on a Unix socket: hooks hand it their payloads, each session's in order, and get answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coherence.core.validation import clean
+from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code import hook
+from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.store.store import Store
+
+LOGGER = logging.getLogger(__name__)
+
+MAX_PAYLOAD = 16_000_000
+"""Bytes of one request; a longer one is not read to its end, and the agent goes on."""
+
+READ_S = 5.0
+"""Seconds in which a request must have come."""
+
+IDLE_S = 1_800.0
+"""Seconds without a request after which the daemon ends."""
+
+SESSION_IDLE_S = 3_600.0
+"""Seconds without a request after which a session's monitors are closed; the next event opens them again."""
+
+MAX_SESSION = 200
+"""Characters of a session's name."""
+
+CONTROL = "coherence-control"
+"""First word of a command to the daemon itself."""
+
+FleetMaker = Callable[[Store], Fleet]
+
+
+class Request(NamedTuple):
+    """A payload, and by whom it was sent."""
+
+    build: str
+    """Of the package that the hook belongs to."""
+    steers: bool
+    payload: dict[str, Any]
+
+
+class RequestError(ValueError):
+    """A request that nothing can be made of."""
+
+
+def read_request(raw: bytes) -> Request:
+    r"""Return what a hook has sent.
+
+    Raises
+    ------
+    RequestError
+        If it is something else; the message says what.
+
+    Examples
+    --------
+    >>> read_request(b'coherence-hook claude-code 17 steer\\n{"session_id": "s1"}')
+    Request(build='17', steers=True, payload={'session_id': 's1'})
+    """
+    line, _, body = raw.partition(b"\n")
+    words = line.decode("utf-8", "replace").split()
+    if len(words) != 4 or words[:2] != [hook.HEADER, "claude-code"]:
+        raise RequestError("not a request of a hook")
+    try:
+        payload = msgspec.json.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"the payload is no JSON that can be read: {error}") from error
+    if not isinstance(payload, dict) or not isinstance(payload.get("session_id"), str) or not payload["session_id"]:
+        raise RequestError("the payload names no session")
+    return Request(words[2], words[3] != "observe", payload)
+
+
+class _Open:
+    """A session that is followed, with what keeps its events in order."""
+
+    def __init__(self, session: ClaudeCodeSession) -> None:
+        self.session, self.lock, self.used = session, threading.Lock(), time.monotonic()
+
+
+class HookDaemon:
+    """Follow the sessions of all clients of one user.
+
+    Parameters
+    ----------
+    folder : Path
+        State folder, which must be the current one: the names of sockets must be short.
+    store : path
+        File that keeps everything.
+    idle_s : float
+        Seconds without a request after which :meth:`serve` returns.
+    make_fleet : callable, optional
+        Makes a session's fleet on the store.
+    """
+
+    def __init__(
+        self, folder: Path, store: str | Path, *, idle_s: float = IDLE_S, make_fleet: FleetMaker | None = None
+    ) -> None:
+        self.folder, self.idle_s = folder, idle_s
+        self.build = hook.build()
+        self.store = Store(store)
+        self._make_fleet = make_fleet or (lambda kept: Fleet(store=kept, resume=True))
+        self._open: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+        self._spool_lock = threading.Lock()
+        self._used = time.monotonic()
+        self._retired = threading.Event()
+
+    def handle(self, raw: bytes) -> bytes:
+        """Return the answer to a request, empty where there is nothing to say. Never raises: the agent goes on."""
+        self._used = time.monotonic()
+        self.read_spool()  # a hook may just have missed the socket
+        return self._take(raw)
+
+    def _take(self, raw: bytes) -> bytes:
+        try:
+            if raw.startswith(CONTROL.encode()):
+                return self._control(raw[len(CONTROL) :].strip().decode("ascii", "replace"))
+            request = read_request(raw)
+            if request.build != self.build:
+                LOGGER.info("another version of the package is installed: this daemon ends")
+                self._retired.set()
+            answer = self._answer(request)
+        except RequestError as error:
+            LOGGER.warning("a request was passed over: %s", error)
+            return b""
+        except Exception:
+            LOGGER.exception("a request failed; the agent goes on")
+            return b""
+        return msgspec.json.encode(answer) if answer else b""
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        name = clean(request.payload["session_id"], MAX_SESSION)
+        while True:
+            found = self._session(name)
+            with found.lock:
+                if self._open.get(name) is not found:
+                    continue  # it was closed meanwhile
+                found.used = time.monotonic()
+                answer = found.session.handle(request.payload, steers=request.steers)
+                if found.session.ended:
+                    self._close(name)
+            if "permissionDecision" in answer.get("hookSpecificOutput", ()):
+                self._store_refusal(request.payload, answer)
+            return answer
+
+    def _session(self, name: str) -> _Open:
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = _Open(ClaudeCodeSession(self._make_fleet(self.store), name))
+            return self._open[name]
+
+    def _store_refusal(self, payload: dict[str, Any], answer: dict[str, Any]) -> None:
+        """Keep the refusal of a call for hooks that do not reach the daemon."""
+        folder = self.folder / hook.BLOCKED
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / hook.call_key(payload)
+        part = path.with_suffix(f".{threading.get_ident()}")
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(answer))
+        part.replace(path)
+
+    def _control(self, command: str) -> bytes:
+        if command == "stop":
+            self._retired.set()
+        sessions = [
+            {"session": name, "agents": msgspec.to_builtins(each.session.fleet.status())}
+            for name, each in list(self._open.items())
+        ]
+        return msgspec.json.encode({"pid": os.getpid(), "build": self.build, "sessions": sessions})
+
+    def read_spool(self) -> int:
+        """Take in the payloads that came while no daemon ran, in their order; return how many."""
+        count = 0
+        with self._spool_lock:
+            for path in sorted((self.folder / hook.SPOOL).glob("*.payload")):
+                self._take(path.read_bytes())
+                path.unlink()
+                count += 1
+        return count
+
+    def serve(self) -> None:
+        """Answer hooks until there are none for a while, or somebody stops it; then close all sessions."""
+        try:
+            self.read_spool()
+            with _Server(self) as server:
+                (self.folder / hook.WAKING).unlink(missing_ok=True)
+                while not self._retired.is_set() and time.monotonic() - self._used < self.idle_s:
+                    self.read_spool()
+                    server.handle_request()
+                    self._close_idle()
+        finally:
+            self.close()
+
+    def _close_idle(self) -> None:
+        for name, each in list(self._open.items()):
+            if time.monotonic() - each.used > SESSION_IDLE_S and each.lock.acquire(blocking=False):
+                try:
+                    self._close(name)
+                finally:
+                    each.lock.release()
+
+    def _close(self, name: str) -> None:
+        with self._lock:
+            found = self._open.pop(name, None)
+        if found is not None:
+            found.session.fleet.close()
+
+    def close(self) -> None:
+        """Close all sessions and the store."""
+        for name in list(self._open):
+            self._close(name)
+        self.store.close()
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """A thread for each request."""
+
+    daemon_threads = False  # those that are at work are waited for at the end
+    request_queue_size = 512
+    timeout = 0.5
+
+    def __init__(self, daemon: HookDaemon) -> None:
+        self.daemon = daemon
+        Path(hook.SOCKET).unlink(missing_ok=True)  # of a daemon that was killed: its lock is free
+        super().__init__(hook.SOCKET, _Handler)
+        os.chmod(hook.SOCKET, 0o600)
+
+    def server_close(self) -> None:
+        Path(hook.SOCKET).unlink(missing_ok=True)
+        super().server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOGGER.debug("a hook went away", exc_info=True)
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    server: _Server
+    request: socket.socket
+
+    def handle(self) -> None:
+        self.request.settimeout(READ_S)
+        parts, size = [], 0
+        while part := self.request.recv(1 << 20):
+            size += len(part)
+            if size > MAX_PAYLOAD:
+                LOGGER.warning("a payload of more than %s bytes was passed over", f"{MAX_PAYLOAD:,}")
+                return
+            parts.append(part)
+        answer = self.server.daemon.handle(b"".join(parts))
+        if answer:
+            self.request.sendall(answer)

@@ -1,0 +1,304 @@
+"""A scripted stand-in for the Anthropic Messages API on the loopback device.
+
+What it answers depends on the request alone. The marker ``[[script:NAME]]`` in the newest text of the user that has
+one picks a script; the number of assistant messages since then picks its step. So requests may be retried, and
+agents and subagents may run at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, NamedTuple, Self, TypeAlias
+
+Body: TypeAlias = dict[str, Any]
+
+
+class Text(NamedTuple):
+    """What the model says."""
+
+    text: str
+
+
+class Tool(NamedTuple):
+    """A call of a tool; ``id`` is drawn by chance unless given."""
+
+    name: str
+    input: Mapping[str, object]
+    id: str = ""
+
+
+class Fail(NamedTuple):
+    """An HTTP error in place of the whole step, each time that the step is asked for."""
+
+    status: int
+    kind: str = "api_error"
+    message: str = "scripted failure"
+
+
+class Wait(NamedTuple):
+    """A pause before the next block is sent."""
+
+    seconds: float
+
+
+class Usage(NamedTuple):
+    """The tokens that the step reports, by the API's names, in place of the stub's own count."""
+
+    tokens: Mapping[str, int]
+
+
+Block: TypeAlias = Text | Tool | Fail | Wait | Usage
+Step: TypeAlias = Sequence[Block]
+Scripts: TypeAlias = Mapping[str, Sequence[Step]]
+
+OK: Step = (Text("ok"),)
+SUMMARY: Step = (Text("<summary>\nWhat was asked for is under way.\n</summary>"),)
+
+_MARKER = re.compile(r"\[\[script:([\w-]+)\]\]")
+# What the client or a hook adds may repeat the prompt: the script would start again, for ever.
+_ADDED = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_COMPACTION = "Respond with TEXT ONLY"
+
+
+class MessagesStub:
+    """Answers the Messages API by ``scripts``, from entering the context to leaving it.
+
+    After a script's last step, to a prompt without a marker and to a request without tools it answers "ok". A marker
+    of no script is answered with status 400, so that a slip in a test ends the run.
+
+    Attributes
+    ----------
+    url
+        What a client takes as its base URL.
+    requests
+        The bodies of all requests for messages, oldest first.
+    others
+        Method and path of everything else that was asked for.
+    """
+
+    def __init__(self, scripts: Scripts) -> None:
+        self.scripts = scripts
+        self.requests: list[Body] = []
+        self.others: list[str] = []
+        self._server = _Server(self)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def turns(self) -> list[Body]:
+        """Requests that offer tools: an agent's turns, without the client's small questions, titles for instance."""
+        return [body for body in self.requests if body.get("tools")]
+
+    def texts(self) -> list[str]:
+        """Return all texts in the newest turn."""
+        return texts_of(self.turns[-1])
+
+
+def texts_of(body: Body) -> list[str]:
+    """Return all texts of a request: its system prompt, then those of each message, results of tools included."""
+    return [*_texts(body.get("system")), *(text for message in body["messages"] for text in _texts(message["content"]))]
+
+
+def results_of(body: Body) -> list[Body]:
+    """Return the blocks of a request that hold results of tools, oldest first."""
+    return [
+        block
+        for message in body["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    ]
+
+
+def step_for(body: Body, scripts: Scripts) -> Step:
+    """Choose the step that answers a request.
+
+    Raises
+    ------
+    KeyError
+        The request's marker names no script.
+    """
+    if not body.get("tools"):
+        return OK
+    name, done = "", 0
+    newest: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "assistant":
+            done, newest = done + 1, []
+            continue
+        said = list(_texts(message["content"], results=False))
+        newest += said
+        if message["role"] == "user" and (found := _MARKER.findall(_ADDED.sub("", "\n".join(said)))):
+            name, done = found[-1], 0
+    if any(_COMPACTION in text for text in newest):
+        return SUMMARY
+    steps = scripts[name] if name else ()
+    return steps[done] if done < len(steps) else OK
+
+
+def _texts(content: object, *, results: bool = True) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for block in content:
+            if block["type"] == "text":
+                yield block["text"]
+            elif block["type"] == "tool_result" and results:
+                yield from _texts(block.get("content"))
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, stub: MessagesStub) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.stub = stub
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that is stopped hangs up in the middle of an answer.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are separate writes: without this, 40 ms pass between them
+    server: _Server
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        path = self.path.partition("?")[0]
+        stub = self.server.stub
+        if path.endswith("/count_tokens"):
+            stub.others.append(f"POST {path}")
+            self._send_json({"input_tokens": len(raw) // 4})
+        elif path == "/v1/messages":
+            body = json.loads(raw)
+            stub.requests.append(body)
+            self._answer(body, len(raw) // 4)
+        else:
+            self._refuse_path()
+
+    def do_GET(self) -> None:
+        self._refuse_path()
+
+    def do_HEAD(self) -> None:
+        self.server.stub.others.append(f"HEAD {self.path}")
+        self._send_head(200, ("Content-Length", "0"))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _answer(self, body: Body, read: int) -> None:
+        try:
+            step = step_for(body, self.server.stub.scripts)
+        except KeyError as error:
+            step = (Fail(400, "invalid_request_error", f"no script {error}"),)
+        if failure := next((block for block in step if isinstance(block, Fail)), None):
+            time.sleep(sum(block.seconds for block in step if isinstance(block, Wait)))
+            self._send_error(failure)
+            return
+        usage = {"input_tokens": read, "output_tokens": 1}
+        for block in step:
+            if isinstance(block, Usage):
+                usage |= block.tokens
+        events = _events(step, str(body.get("model")), usage)
+        if body.get("stream"):
+            self._stream(events)
+        else:
+            self._send_json(_assemble(events))
+
+    def _stream(self, events: Iterator[Body]) -> None:
+        self._send_head(200, ("Content-Type", "text/event-stream; charset=utf-8"), ("Transfer-Encoding", "chunked"))
+        for event in events:
+            chunk = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _refuse_path(self) -> None:
+        self.server.stub.others.append(f"{self.command} {self.path}")
+        self._send_error(Fail(404, "not_found_error", self.path))
+
+    def _send_error(self, failure: Fail) -> None:
+        error = {"type": failure.kind, "message": failure.message}
+        self._send_json({"type": "error", "error": error}, failure.status)
+
+    def _send_json(self, value: Body, status: int = 200) -> None:
+        raw = json.dumps(value).encode()
+        self._send_head(status, ("Content-Type", "application/json"), ("Content-Length", str(len(raw))))
+        self.wfile.write(raw)
+
+    def _send_head(self, status: int, *headers: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in (*headers, ("request-id", _id("req"))):
+            self.send_header(name, value)
+        self.end_headers()
+
+
+def _events(step: Step, model: str, usage: dict[str, int]) -> Iterator[Body]:
+    """Yield the events of a step's stream, waiting where it says so."""
+    message = {"id": _id("msg"), "type": "message", "role": "assistant", "model": model, "content": []}
+    ends = {"stop_reason": None, "stop_sequence": None}
+    yield {"type": "message_start", "message": {**message, **ends, "usage": usage}}
+    index = 0
+    for block in step:
+        if isinstance(block, Wait):
+            time.sleep(block.seconds)
+        elif isinstance(block, Text | Tool):
+            empty, delta = _block_events(block)
+            yield {"type": "content_block_start", "index": index, "content_block": empty}
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
+            index += 1
+    reason = "tool_use" if any(isinstance(block, Tool) for block in step) else "end_turn"
+    yield {
+        "type": "message_delta",
+        "delta": {**ends, "stop_reason": reason},
+        "usage": {"output_tokens": usage["output_tokens"]},
+    }
+    yield {"type": "message_stop"}
+
+
+def _block_events(block: Text | Tool) -> tuple[Body, Body]:
+    if isinstance(block, Text):
+        return {"type": "text", "text": ""}, {"type": "text_delta", "text": block.text}
+    call = {"type": "tool_use", "id": block.id or _id("toolu"), "name": block.name, "input": {}}
+    return call, {"type": "input_json_delta", "partial_json": json.dumps(block.input)}
+
+
+def _assemble(events: Iterator[Body]) -> Body:
+    """Put a stream together to the message that a client without streaming is given."""
+    message: Body = {}
+    for event in events:
+        match event["type"]:
+            case "message_start":
+                message = event["message"]
+            case "content_block_start":
+                message["content"].append(event["content_block"])
+            case "content_block_delta":
+                block, delta = message["content"][-1], event["delta"]
+                if block["type"] == "text":
+                    block["text"] = delta["text"]
+                else:
+                    block["input"] = json.loads(delta["partial_json"])
+            case "message_delta":
+                message |= event["delta"]
+    return message
+
+
+def _id(kind: str) -> str:
+    return f"{kind}_{uuid.uuid4().hex[:24]}"

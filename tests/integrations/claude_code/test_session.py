@@ -1,0 +1,174 @@
+"""A session of Claude Code: payloads of hooks in, the lives of agents and answers out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult
+from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.results import result_of
+from coherence.integrations.claude_code.session import AGENT, MAX_CONTEXT, ClaudeCodeSession
+
+PAYLOADS: list[dict[str, Any]] = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "claude_code" / "hook_payloads.jsonl").read_text().splitlines()
+]
+
+
+def event(name: str, **fields: Any) -> dict[str, Any]:
+    return {"session_id": "s1", "hook_event_name": name, **fields}
+
+
+def call(command: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    return event("PreToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id=f"t{number}", **fields)
+
+
+def failure(command: str, error: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    asked = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": f"t{number}"}
+    return event("PostToolUseFailure", **asked, error=error, duration_ms=126, **fields)
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with Fleet(embedder=False) as made:
+        yield made
+
+
+def kinds(fleet: Fleet, agent: str = AGENT) -> list[Any]:
+    return [record.event for record in fleet.agent(agent).events()]
+
+
+def test_handle_every_recorded_payload_is_taken_in(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    for payload in PAYLOADS:
+        json.dumps(session.handle(payload))
+    faults = [each for each in kinds(fleet) if isinstance(each, Fault)]
+    assert [fault.where for fault in faults] == ["model"]  # the scripted failure of the model
+    # of 9 calls one is of a subagent
+    assert sum(isinstance(each, ToolCall) for each in kinds(fleet)) == 8
+    assert [monitor.agent for monitor in fleet][1] == f"{AGENT}/general-purpose-a3d63806348a"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(PAYLOADS),
+    st.dictionaries(
+        st.sampled_from(sorted({name for payload in PAYLOADS for name in payload} - {"hook_event_name"})),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()) | st.just({"a": []}),
+        max_size=4,
+    ),
+)
+def test_handle_fields_of_any_type_raise_nothing(payload: dict[str, Any], other: dict[str, Any]) -> None:
+    with Fleet(embedder=False) as fleet:
+        json.dumps(ClaudeCodeSession(fleet, "s1").handle({**payload, **other}))
+
+
+def test_handle_a_harmful_call_nobody_asked_for_is_denied_and_again_on_retry(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Tell me what is in this folder."))
+    for number in (1, 2):
+        answer = session.handle(call("rm -rf ~", number))["hookSpecificOutput"]
+        assert answer["permissionDecision"] == "deny"
+        assert "rm -rf ~" in answer["permissionDecisionReason"]
+        assert len(answer["permissionDecisionReason"]) <= MAX_CONTEXT + 1
+    assert not [each for each in kinds(fleet) if isinstance(each, ToolCall)]  # none of them ran
+
+
+def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    assert session.handle(call("rm -rf ~"), steers=False) == {}
+    for number in range(2, 12):
+        session.handle(call("pytest -q", number), steers=False)
+        session.handle(failure("pytest -q", "Exit code 2\nno such file", number), steers=False)
+        assert session.handle(event("PostToolBatch", tool_calls=[]), steers=False) == {}
+    assert fleet.agent(AGENT).counters.errors == 10
+
+
+def test_handle_a_loop_is_told_to_the_agent_in_facts_and_not_twice(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Make the tests pass."))
+    told = []
+    for number in range(12):
+        session.handle(call("pytest -q", number))
+        session.handle(failure("pytest -q", "Exit code 2\nERROR: file or directory not found: tests", number))
+        answer = session.handle(event("PostToolBatch", tool_calls=[]))
+        if answer:
+            told.append(answer["hookSpecificOutput"]["additionalContext"])
+    assert told
+    assert all(one != other for one, other in pairwise(told))
+    assert "file or directory not found" in " ".join(told)
+    given_out = {each.firing for each in kinds(fleet) if isinstance(each, Message) and each.firing}
+    assert len(given_out) <= len(told)
+
+
+def test_handle_prompts_of_the_client_itself_are_no_requests(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Count the files."))
+    session.handle(event("UserPromptSubmit", prompt="<task-notification><task-id>7</task-id></task-notification>"))
+    assert fleet.agent(AGENT).state.facts.goal == "Count the files."
+    assert [each.content for each in kinds(fleet) if isinstance(each, Message)] == ["Count the files."]
+
+
+def test_handle_the_goal_is_restated_after_a_compaction(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Fix the parser; never touch docs/."))
+    session.handle(event("PreCompact", trigger="auto", custom_instructions=None))
+    session.handle(event("PostCompact", trigger="auto", compact_summary="Files were edited."))
+    assert session.handle(event("SessionStart", source="startup")) == {}
+    answer = session.handle(event("SessionStart", source="compact"))["hookSpecificOutput"]
+    assert answer["hookEventName"] == "SessionStart"
+    assert "Fix the parser; never touch docs/." in answer["additionalContext"]
+    assert [each.summary for each in kinds(fleet) if isinstance(each, Compaction)] == ["Files were edited."]
+
+
+def test_handle_a_subagent_is_an_agent_of_its_own_whose_trouble_reaches_the_main_one(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Count the files."))
+    of_it = {"agent_id": "a3d638", "agent_type": "Explore"}
+    session.handle(event("SubagentStart", **of_it))
+    for number in range(8):
+        session.handle(call("ls x", number, **of_it))
+        session.handle(failure("ls x", "Exit code 2\nls: no such file", number, **of_it))
+        session.handle(event("PostToolBatch", tool_calls=[], **of_it))
+    name = f"{AGENT}/Explore-a3d638"
+    assert fleet.agent(name).counters.errors == 8
+    assert fleet.agent(AGENT).counters.errors == 0
+    reached = fleet.pressures()[AGENT]
+    assert reached.path == (name, AGENT)
+    assert reached.value == pytest.approx(0.4 * fleet.agent(name).own_pressure)  # the edge's first weight
+    session.handle(event("SubagentStop", last_assistant_message="There is none.", **of_it))
+    said = [each for each in kinds(fleet, name) if isinstance(each, Message) and not each.firing]
+    assert [(each.role, each.content) for each in said] == [("assistant", "There is none.")]
+
+
+def test_handle_results_and_failures_belong_to_their_calls(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(call("ls", 7))
+    response = {"stdout": "a.py\nb.py", "stderr": "", "interrupted": False}
+    asked = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t7"}
+    session.handle(event("PostToolUse", **asked, tool_response=response, duration_ms=459))
+    (result,) = [each for each in kinds(fleet) if isinstance(each, ToolResult)]
+    assert (result.result, result.error, result.call_id, result.duration_s) == ("a.py\nb.py", False, "t7", 0.459)
+
+
+@pytest.mark.parametrize(
+    ("response", "shown"),
+    [
+        ("plain", "plain"),
+        ({"stdout": "", "stderr": "boom"}, "boom"),
+        ({"type": "text", "file": {"filePath": "/a", "content": "x = 1"}}, "x = 1"),
+        ({"content": [{"type": "text", "text": "done"}], "agentId": "a1"}, [{"type": "text", "text": "done"}]),
+        ({"task": {"id": "1"}}, {"task": {"id": "1"}}),
+        (None, None),
+    ],
+)
+def test_result_of_shows_what_the_agent_sees(response: Any, shown: Any) -> None:
+    assert result_of(response) == shown
