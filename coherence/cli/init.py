@@ -44,6 +44,8 @@ def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, y
     What is in the settings stays, and a copy of the file is kept beside it. Exit status: 0 ok, 1 you said no, 2 bad
     usage or a file that cannot be changed.
     """
+    if sys.platform == "win32":
+        raise click.UsageError("hooks need Unix sockets, which Windows lacks; coherence score reads recorded sessions")
     path = settings_path(scope)
     command = hook_command(state_folder(), observe=observe)
     try:

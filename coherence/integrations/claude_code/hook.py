@@ -6,8 +6,8 @@ Whatever goes wrong, the agent goes on: the payload is then kept in the spool, w
 
 from __future__ import annotations
 
+import _socket  # without enum and selectors, which "socket" loads: they take longer than all the rest
 import os
-import socket
 import stat
 import sys
 
@@ -23,13 +23,16 @@ CONNECT_S, ANSWER_S = 0.5, 4.0
 WAKE_AGAIN_S = 10.0
 """Seconds after which a daemon that was started and did not come is started again."""
 
+ENABLED = ("", "0", "false", "no", "off")
+"""Values of ``COHERENCE_DISABLED`` that switch nothing off, as in the package."""
+
 MAX_ANSWER = 1_000_000
 """Bytes of an answer."""
 
 
 def main(arguments: list[str]) -> int:
     """Handle one event; return the exit status, which is 0 in any case: the answer says what is refused."""
-    if os.environ.get("COHERENCE_DISABLED") == "1" or not arguments:
+    if os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in ENABLED or not arguments:
         return 0
     payload = sys.stdin.buffer.read()
     try:
@@ -75,24 +78,27 @@ def request(payload: bytes, *, observe: bool) -> bytes:
 
 def ask(payload: bytes, *, observe: bool) -> bytes | None:
     """Return the daemon's answer; ``None`` if it was not reached, ``b""`` if it has the payload and was too slow."""
-    with socket.socket(socket.AF_UNIX) as line:
+    line = _socket.socket(_socket.AF_UNIX)
+    try:
         line.settimeout(CONNECT_S)
-        try:
-            line.connect(SOCKET)
-        except OSError:
-            return None
+        line.connect(SOCKET)
+    except OSError:
+        line.close()
+        return None
+    answer = b""
+    try:
         line.settimeout(ANSWER_S)
-        answer = b""
-        try:
-            line.sendall(request(payload, observe=observe))
-            line.shutdown(socket.SHUT_WR)
-            while len(answer) < MAX_ANSWER and (part := line.recv(65_536)):
-                answer += part
-        except TimeoutError:
-            return b""
-        except OSError:
-            return None
-        return answer
+        line.sendall(request(payload, observe=observe))
+        line.shutdown(_socket.SHUT_WR)
+        while len(answer) < MAX_ANSWER and (part := line.recv(65_536)):
+            answer += part
+    except TimeoutError:
+        return b""
+    except OSError:
+        return None
+    finally:
+        line.close()
+    return answer
 
 
 def keep(payload: bytes, *, observe: bool) -> None:

@@ -10,12 +10,12 @@ _REPEATED = frozenset({"originalFile", "structuredPatch", "oldString", "newStrin
 
 
 def result_of(response: Any) -> Any:
-    """Return what the agent gets to see of a tool's response: a text, content blocks, or the data itself.
+    r"""Return what the agent gets to see of a tool's response: a text, content blocks, or the data itself.
 
     Examples
     --------
     >>> result_of({"stdout": "7 passed", "stderr": "1 warning", "interrupted": False})
-    '7 passed\\n1 warning'
+    '7 passed\n1 warning'
     >>> result_of({"type": "text", "file": {"filePath": "a.py", "content": "print(1)"}})
     'print(1)'
     >>> result_of({"type": "update", "filePath": "a.py", "originalFile": "print(1)"})

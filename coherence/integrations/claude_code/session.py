@@ -197,12 +197,10 @@ def _context(event: str, text: str) -> Answer:
 
 
 def _denied(decision: Decision) -> Answer:
-    actions = [finding.action for finding in decision.findings if finding.acts == "block" and finding.action]
-    reason = " ".join([f"coherence refused this call: {decision.message}", *actions[:1]])
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "deny",
-            "permissionDecisionReason": excerpt(reason, MAX_CONTEXT),
+            "permissionDecisionReason": excerpt(f"coherence refused this call: {decision.message}", MAX_CONTEXT),
         }
     }

@@ -91,8 +91,8 @@ def settings_path(scope: Scope, project: Path | None = None) -> Path:
 
     Examples
     --------
-    >>> settings_path("local", Path("/work/shop")).as_posix()
-    '/work/shop/.claude/settings.local.json'
+    >>> settings_path("local", Path("/src/shop")).as_posix()
+    '/src/shop/.claude/settings.local.json'
     """
     if scope == "user":
         folder = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

@@ -66,7 +66,7 @@ def read_request(raw: bytes) -> Request:
 
     Examples
     --------
-    >>> read_request(b'coherence-hook claude-code 17 steer\\n{"session_id": "s1"}')
+    >>> read_request(b'coherence-hook claude-code 17 steer\n{"session_id": "s1"}')
     Request(build='17', steers=True, payload={'session_id': 's1'})
     """
     line, _, body = raw.partition(b"\n")
