@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from coherence.core.events import Message, decode_event
 from coherence.store.store import Store
 from hosts.claude_client import VERSION, Finished, UnavailableError, installed, run_claude
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, results_of, texts_of
@@ -94,6 +95,12 @@ class Host:
                 if row.session != "warm"
             }
 
+    def delivered(self) -> int:
+        """Return how many pieces of guidance the transcript has shown."""
+        with Store(self.env["COHERENCE_STORE"]) as store:
+            events = [decode_event(event.data) for row in store.sessions() for event in store.events(row.id)]
+        return sum(isinstance(event, Message) and bool(event.firing) for event in events)
+
 
 @pytest.fixture(scope="module", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))
 def version(request: pytest.FixtureRequest) -> str:
@@ -143,7 +150,8 @@ def test_init_a_loop_is_told_to_the_model_and_recorded(host: Host) -> None:
         assert "missing.py" in told(stub).partition("PostToolBatch hook additional context")[2]
     kinds = host.kinds()["claude-code"]
     assert kinds.count("tool_call") == kinds.count("tool_result") == 9
-    assert kinds.count("message") >= 2  # the prompt, and the answer
+    assert kinds.count("usage") == 10  # nine calls and the answer
+    assert host.delivered() >= 1
 
 
 def test_init_a_call_that_follows_a_mail_is_seen(host: Host) -> None:

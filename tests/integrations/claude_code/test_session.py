@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult
+from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.session import AGENT, MAX_CONTEXT, ClaudeCodeSession
@@ -43,7 +43,7 @@ def fleet() -> Iterator[Fleet]:
 
 
 def kinds(fleet: Fleet, agent: str = AGENT) -> list[Any]:
-    return [record.event for record in fleet.agent(agent).events()]
+    return [record.event for record in reversed(fleet.agent(agent).events())]  # they come newest first
 
 
 def test_handle_every_recorded_payload_is_taken_in(fleet: Fleet) -> None:
@@ -172,3 +172,71 @@ def test_handle_results_and_failures_belong_to_their_calls(fleet: Fleet) -> None
 )
 def test_result_of_shows_what_the_agent_sees(response: Any, shown: Any) -> None:
     assert result_of(response) == shown
+
+
+def write(path: Path, *lines: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def assistant(id: str, block: dict[str, Any], tokens: int = 10) -> dict[str, Any]:
+    usage = {"input_tokens": tokens, "output_tokens": 5}
+    return {"type": "assistant", "message": {"id": id, "model": "c", "content": [block], "usage": usage}}
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_handle_words_and_tokens_come_from_the_transcript_once_and_in_order(
+    fleet: Fleet, tmp_path: Path, lags: bool
+) -> None:
+    path = tmp_path / "s1.jsonl"
+    at = {"transcript_path": str(path)}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="List the files.", **at))
+    asked = (
+        assistant("m1", {"type": "text", "text": "I look."}),
+        assistant("m1", {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}, tokens=20),
+    )
+    if not lags:
+        write(path, *asked)
+    session.handle(call("ls", 1, **at))
+    if lags:
+        write(path, *asked)
+    same = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t1"}
+    session.handle(event("PostToolUse", **same, tool_response={"stdout": "a.py"}, **at))
+    session.handle(event("PostToolBatch", tool_calls=[same], **at))
+    answer = assistant("m2", {"type": "text", "text": "There is a.py."})
+    if not lags:
+        write(path, answer)
+    session.handle(event("Stop", last_assistant_message="There is a.py.", **at))
+    if lags:
+        write(path, answer)
+    session.handle(event("SessionEnd", reason="other", **at))
+    said = [each.content for each in kinds(fleet) if isinstance(each, Message)]
+    assert said == ["List the files.", "I look.", "There is a.py."]
+    # each part of m1 repeats its tokens, and the last one knows best
+    assert [each.input_tokens for each in kinds(fleet) if isinstance(each, Usage)] == [20, 10]
+    order = [type(each) for each in kinds(fleet) if isinstance(each, ToolCall | Message)]
+    assert order == ([Message, ToolCall, Message, Message] if lags else [Message, Message, ToolCall, Message])
+
+
+def test_handle_guidance_counts_as_delivered_once_the_transcript_shows_it(fleet: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.touch()
+    at = {"transcript_path": str(path)}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Make the tests pass.", **at))
+    told = ""
+    for number in range(12):
+        session.handle(call("pytest -q", number, **at))
+        session.handle(failure("pytest -q", "Exit code 2\nERROR: file or directory not found: tests", number, **at))
+        answer = session.handle(event("PostToolBatch", tool_calls=[], **at))
+        result = fleet.agent(AGENT).result
+        assert result is not None
+        if answer and result.decision.guidance:
+            told = answer["hookSpecificOutput"]["additionalContext"]
+            break
+    assert told
+    assert not [each for each in kinds(fleet) if isinstance(each, Message) and each.firing]
+    write(path, {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}})
+    session.handle(event("Stop", last_assistant_message="I give up.", **at))
+    assert len([each for each in kinds(fleet) if isinstance(each, Message) and each.firing]) == 1
