@@ -38,7 +38,7 @@ test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must 
 	$(BIN)/pytest -q -m web
 
 test-hosts: $(VENV)/dev.stamp  ## sessions of the real Claude Code, which npm installs into a cache (400 MB)
-	$(BIN)/pytest -q -m hosts
+	$(BIN)/pytest -q -m hosts $(if $(ONLY),-k $(ONLY))
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check
