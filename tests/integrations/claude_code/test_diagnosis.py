@@ -64,6 +64,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     for name in ("bin", "project"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("COHERENCE_STORE", str(tmp_path / "store.db"))  # of a daemon that a hook may start
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.delenv("COHERENCE_DISABLED", raising=False)
     monkeypatch.chdir(tmp_path / "project")
