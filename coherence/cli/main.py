@@ -17,6 +17,7 @@ COMMANDS = {
     "calibration": "sessions:calibration",
     "daemon": "daemon:daemon",
     "demo": "runs:demo",
+    "doctor": "doctor:doctor",
     "eval": "runs:evaluate",
     "eval-cases": "runs:eval_cases",
     "experiments": "sessions:experiments",

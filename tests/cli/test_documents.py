@@ -153,6 +153,7 @@ eval             eval {data}/agentdojo.jsonl.gz --metric repetition {hashing}
 blame            blame {data}/whowhen.jsonl.gz --format runs
 eval-cases       eval-cases {folder}/cases.json
 metrics          metrics
+doctor           doctor
 sessions         sessions --store {folder}/runs.db
 replay           replay {folder}/runs.db
 replay           replay a --store {folder}/runs.db --at 20

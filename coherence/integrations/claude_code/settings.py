@@ -254,6 +254,19 @@ def parse_settings(content: bytes, path: Path) -> dict[str, Any]:
     return settings
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of a file, none if there is no such file.
+
+    Raises
+    ------
+    SettingsError
+        As :func:`parse_settings`.
+    OSError
+        It cannot be read.
+    """
+    return parse_settings(_read(path) or b"{}", path)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -524,7 +537,7 @@ def disabling_file(paths: Iterable[Path]) -> Path | None:
     """
     for path in paths:
         with suppress(SettingsError, OSError):
-            value = parse_settings(_read(path) or b"{}", path).get("disableAllHooks")
+            value = read_settings(path).get("disableAllHooks")
             if isinstance(value, bool):
                 return path if value else None
     return None
