@@ -20,7 +20,7 @@ STATE = click.option(
 
 @click.group()
 def daemon() -> None:
-    """Run, look at and stop the process that hooks talk to."""
+    """Run and stop the process that hooks talk to."""
 
 
 @daemon.command()
@@ -51,30 +51,13 @@ def run(state: Path | None, store: Path | None, idle: float) -> None:
 
 @daemon.command()
 @STATE
-def status(state: Path | None) -> None:
-    """Say whether the daemon runs, and how the agents that it follows stand."""
-    from coherence.integrations.claude_code.settings import state_folder
-    from coherence.integrations.daemon.folder import control
-
-    found = control((state or state_folder()).absolute(), "status")
-    if found is None:
-        click.echo("no daemon runs; the next hook starts it")
-        return
-    click.echo(f"daemon {found['pid']}: {len(found['sessions'])} sessions")
-    for session in found["sessions"]:
-        click.echo(session["session"])
-        for agent in session["agents"]:
-            index = agent["coherence_index"]
-            shown = "unknown" if index is None else f"{index:.2f} {agent['band']}"
-            click.echo(f"  {agent['agent']}: {shown}, {agent['decision']}, {agent['calls']} calls, {agent['cause']}")
-
-
-@daemon.command()
-@STATE
 def stop(state: Path | None) -> None:
     """End the daemon once what it has is written."""
     from coherence.integrations.claude_code.settings import state_folder
     from coherence.integrations.daemon.folder import control
 
-    found = control((state or state_folder()).absolute(), "stop")
+    try:
+        found = control((state or state_folder()).absolute(), "stop")
+    except CoherenceError as error:
+        raise click.ClickException(str(error)) from error
     click.echo("no daemon runs" if found is None else f"daemon {found['pid']} ends")

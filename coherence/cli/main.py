@@ -32,6 +32,9 @@ COMMANDS = {
     "schema": "runs:schema",
     "score": "runs:score",
     "sessions": "sessions:sessions",
+    "status": "status:status",
+    "statusline": "status:statusline",
+    "unblock": "status:unblock",
 }
 """Name of a command: its module in this folder and its name there."""
 

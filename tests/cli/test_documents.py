@@ -185,6 +185,8 @@ guard.patches    guard patches worse {guard}
 guard.patches    guard patches better {guard}
 guard.patches    guard patches worse 1 {guard}
 guard.verify     guard verify {guard}
+status           status --state {folder}/none
+statusline       statusline --state {folder}/none
 """
 """Each document, and a command that prints it with ``--json``."""
 

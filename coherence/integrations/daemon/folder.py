@@ -14,7 +14,7 @@ import msgspec
 from coherence.core.errors import CoherenceError
 from coherence.core.files import make_folder
 from coherence.integrations.claude_code import hook
-from coherence.integrations.daemon.server import CONTROL
+from coherence.integrations.daemon.control import CONTROL, schema_of
 
 LOCK = "daemon.lock"
 
@@ -48,8 +48,28 @@ def only_one() -> Iterator[bool]:
             yield True
 
 
-def control(folder: Path, command: str) -> dict[str, Any] | None:
-    """Return what a running daemon says to a command, ``None`` if none runs; the current folder becomes that one."""
+def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | None:
+    """Return what a running daemon says to a command; the state folder becomes the current one.
+
+    Parameters
+    ----------
+    folder : Path
+        State folder.
+    do : str
+        The command, as :class:`~coherence.integrations.daemon.control.Command` has it.
+    **options
+        Its other fields.
+
+    Returns
+    -------
+    dict or None
+        ``None``: no daemon runs.
+
+    Raises
+    ------
+    CoherenceError
+        If the daemon refuses, does not answer in time, or is of another version; or if others may enter the folder.
+    """
     if not folder.is_dir():
         return None
     enter(folder)
@@ -57,12 +77,19 @@ def control(folder: Path, command: str) -> dict[str, Any] | None:
         line.settimeout(hook.ANSWER_S)
         try:
             line.connect(hook.SOCKET)
-            line.sendall(f"{CONTROL} {command}".encode())
-            line.shutdown(socket.SHUT_WR)
-            answer = b""
-            while part := line.recv(1 << 16):
-                answer += part
         except OSError:
             return None
-    found: dict[str, Any] = msgspec.json.decode(answer)
+        answer = b""
+        try:
+            line.sendall(f"{CONTROL}\n".encode() + msgspec.json.encode({"do": do, **options}))
+            line.shutdown(socket.SHUT_WR)
+            while part := line.recv(1 << 16):
+                answer += part
+            found: dict[str, Any] = msgspec.json.decode(answer)
+        except (OSError, msgspec.DecodeError) as error:
+            raise CoherenceError(f"the daemon did not answer: {error or 'it is ending'}") from error
+    if "error" in found:
+        raise CoherenceError(found["error"])
+    if found.get("schema") != schema_of(do):
+        raise CoherenceError("the daemon is of another version; it ends at the next hook")
     return found

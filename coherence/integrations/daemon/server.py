@@ -8,16 +8,28 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.core.readings import excerpt
 from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code import hook
-from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.claude_code.session import AGENT, ClaudeCodeSession
+from coherence.integrations.daemon.control import (
+    Command,
+    CommandError,
+    agent_records,
+    is_command,
+    read_command,
+    schema_of,
+    unblock_agents,
+)
+from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -36,9 +48,6 @@ SESSION_IDLE_S = 3_600.0
 
 MAX_SESSION = 200
 """Characters of a session's name."""
-
-CONTROL = "coherence-control"
-"""First word of a command to the daemon itself."""
 
 FleetMaker = Callable[[Store], Fleet]
 
@@ -119,14 +128,14 @@ class HookDaemon:
 
     def handle(self, raw: bytes) -> bytes:
         """Return the answer to a request, empty where there is nothing to say. Never raises: the agent goes on."""
+        if is_command(raw):  # keeps no daemon alive: a status line asks every few seconds
+            return self._control(raw)
         self._used = time.monotonic()
         self.read_spool()  # a hook may just have missed the socket
         return self._take(raw)
 
     def _take(self, raw: bytes) -> bytes:
         try:
-            if raw.startswith(CONTROL.encode()):
-                return self._control(raw[len(CONTROL) :].strip().decode("ascii", "replace"))
             request = read_request(raw)
             if request.build != self.build:
                 LOGGER.info("another version of the package is installed: this daemon ends")
@@ -142,18 +151,24 @@ class HookDaemon:
 
     def _answer(self, request: Request) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
+        with self._held(name) as found:
+            found.used = time.monotonic()
+            answer = found.session.handle(request.payload, steers=request.steers)
+            if "permissionDecision" in answer.get("hookSpecificOutput", ()):
+                store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
+            if found.session.ended:
+                self._close(name)
+            return answer
+
+    @contextmanager
+    def _held(self, name: str) -> Iterator[_Open]:
+        """Give a session, opened if it is not, for this thread alone."""
         while True:
             found = self._session(name)
             with found.lock:
-                if self._open.get(name) is not found:
-                    continue  # it was closed meanwhile
-                found.used = time.monotonic()
-                answer = found.session.handle(request.payload, steers=request.steers)
-                if found.session.ended:
-                    self._close(name)
-            if "permissionDecision" in answer.get("hookSpecificOutput", ()):
-                self._store_refusal(request.payload, answer)
-            return answer
+                if self._open.get(name) is found:  # else it was closed meanwhile
+                    yield found
+                    return
 
     def _session(self, name: str) -> _Open:
         with self._lock:
@@ -161,24 +176,47 @@ class HookDaemon:
                 self._open[name] = _Open(ClaudeCodeSession(self._make_fleet(self.store), name))
             return self._open[name]
 
-    def _store_refusal(self, payload: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Keep the refusal of a call for hooks that do not reach the daemon."""
-        folder = self.folder / hook.BLOCKED
-        folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / hook.call_key(payload)
-        part = path.with_suffix(f".{threading.get_ident()}")
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(answer))
-        part.replace(path)
+    def _control(self, raw: bytes) -> bytes:
+        try:
+            command = read_command(raw)
+            commands = {"status": self._status, "stop": self._stop, "unblock": self._unblock}
+            if command.do not in commands:
+                raise CommandError(f"unknown command {excerpt(command.do)}; there are {', '.join(commands)}")
+            found = {"schema": schema_of(command.do), "pid": os.getpid(), **commands[command.do](command)}
+        except CommandError as error:
+            found = {"error": str(error)}
+        except Exception:
+            LOGGER.exception("a command failed")
+            found = {"error": f"it failed: see {self.folder / hook.LOG}"}
+        return msgspec.json.encode(found)
 
-    def _control(self, command: str) -> bytes:
-        if command == "stop":
-            self._retired.set()
+    def _status(self, command: Command) -> dict[str, Any]:
+        now = time.monotonic()
+        newest_first = sorted(self._open.copy().items(), key=lambda pair: -pair[1].used)
         sessions = [
-            {"session": name, "agents": msgspec.to_builtins(each.session.fleet.status())}
-            for name, each in list(self._open.items())
+            {"session": name, "idle_s": round(now - each.used, 1), "agents": agent_records(each.session.fleet)}
+            for name, each in newest_first
+            if command.session in (None, name)
         ]
-        return msgspec.json.encode({"pid": os.getpid(), "build": self.build, "sessions": sessions})
+        return {"build": self.build, "sessions": sessions}
+
+    def _stop(self, command: Command) -> dict[str, Any]:
+        self._retired.set()
+        return {}
+
+    def _unblock(self, command: Command) -> dict[str, Any]:
+        name = clean(command.session, MAX_SESSION) if command.session is not None else self._newest()
+        if name not in self._open and not any(row.session == name for row in self.store.sessions(agent=AGENT)):
+            raise CommandError(f"nothing is known of the session {excerpt(name)}")
+        with self._held(name) as found:
+            agents = unblock_agents(found.session.fleet, command.agent, command.reason)
+            return {"session": name, "agents": agents, "refusals": forget_refusals(self.folder, name)}
+
+    def _newest(self) -> str:
+        used = {each.used: name for name, each in self._open.copy().items()}
+        if not used:
+            raise CommandError("no session is followed now; name one: --session")
+        return used[max(used)]
 
     def read_spool(self) -> int:
         """Take in the payloads that came while no daemon ran, in their order; return how many."""

@@ -1,0 +1,190 @@
+"""Commands to the daemon itself: their form, and what is told of agents and done for them.
+
+A command is the line ``coherence-control`` and a JSON object behind it, such as ``{"do": "status"}``. The answer is a
+JSON object that names its schema, or ``{"error": "..."}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from coherence.core.events import Spent
+from coherence.core.readings import POLICY, POLICY_IN_WORDS, Band, Reading, excerpt
+from coherence.core.signs import said
+from coherence.fleet.fleet import AgentStatus, Fleet
+from coherence.integrations.claude_code.session import AGENT
+from coherence.monitor.monitor import Monitor
+
+CONTROL = "coherence-control"
+"""First line of a command."""
+
+READINGS = 8
+"""Newest readings that a trend is made of."""
+
+STEADY = 0.05
+"""Difference of the index between the older and the newer readings below which it is steady."""
+
+MAX_CAUSE = 500
+"""Characters of a cause."""
+
+Trend: TypeAlias = Literal["up", "down", "steady"]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """What the daemon is asked to do."""
+
+    do: str
+    """``status``, ``stop`` or ``unblock``."""
+    session: str | None = None
+    """Default: all sessions, or the one used last to unblock."""
+    agent: str | None = None
+    """Name of the agent to unblock; default: whichever are blocked."""
+    reason: str = ""
+    """Reason to unblock, for the record."""
+
+
+class CommandError(ValueError):
+    """A command that cannot be carried out; the message says why."""
+
+
+def is_command(raw: bytes) -> bool:
+    """Tell whether something is a command to the daemon itself, rather than of a hook."""
+    return raw.partition(b"\n")[0].strip() == CONTROL.encode()
+
+
+def read_command(raw: bytes) -> Command:
+    r"""Return the command that was sent.
+
+    Raises
+    ------
+    CommandError
+        If it is none.
+
+    Examples
+    --------
+    >>> read_command(b'coherence-control\n{"do": "stop"}').do
+    'stop'
+    """
+    try:
+        return msgspec.json.decode(raw.partition(b"\n")[2], type=Command)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"not a command: {error}") from error
+
+
+def schema_of(do: str) -> str:
+    """Return the schema of the answer to a command.
+
+    Examples
+    --------
+    >>> schema_of("status")
+    'coherence.status/1'
+    """
+    return f"coherence.{do}/1"
+
+
+def agent_records(fleet: Fleet) -> list[dict[str, Any]]:
+    """Return how each agent of a session stands, in the order they were made, without measuring."""
+    monitors = {monitor.agent: monitor for monitor in fleet}
+    return [_record(status, monitors[status.agent]) for status in fleet.status() if status.agent in monitors]
+
+
+def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
+    result = monitor.result
+    cause = status.cause or _sign(result.reading if result is not None else None)
+    return {
+        "agent": status.agent,
+        "parent": status.parent,
+        "index": status.coherence_index,
+        "band": status.band,
+        "trend": trend_of([reading.coherence_index for reading in monitor.history(READINGS)]),
+        "pressure": status.pressure,
+        "mode": status.mode,
+        "decision": status.decision,
+        "cause": excerpt(cause, MAX_CAUSE),
+        "steps": monitor.state.facts.steps,
+        "calls": status.calls,
+        "errors": status.errors,
+        "cost_usd": _cost(status.spent),
+    }
+
+
+def _sign(reading: Reading | None) -> str:
+    """Return the strongest sign against a run that is not green, in words."""
+    if reading is None or reading.band in (Band.GREEN, Band.UNKNOWN) or not reading.cause:
+        return ""
+    return POLICY_IN_WORDS if reading.cause == POLICY else said(reading.cause)
+
+
+def _cost(spent: Spent) -> float | None:
+    """Return the cost; the host may have told nothing of it."""
+    return spent.cost_usd or (spent.cost_usd if spent.tokens else None)
+
+
+def trend_of(indices: Sequence[float | None]) -> Trend | None:
+    """Return where an index goes: the mean of its newer half against that of its older one.
+
+    Parameters
+    ----------
+    indices : sequence of float
+        Newest first; ``None`` = unknown.
+
+    Returns
+    -------
+    {"up", "down", "steady"} or None
+        ``None``: fewer than two are known.
+
+    Examples
+    --------
+    >>> trend_of([0.4, 0.5, None, 0.9, 0.9]), trend_of([0.9, 0.9]), trend_of([0.9])
+    ('down', 'steady', None)
+    """
+    known = [index for index in indices if index is not None]
+    half = len(known) // 2
+    if not half:
+        return None
+    rise = (sum(known[:half]) - sum(known[-half:])) / half
+    if abs(rise) < STEADY:
+        return "steady"
+    return "up" if rise > 0 else "down"
+
+
+def unblock_agents(fleet: Fleet, agent: str | None, reason: str) -> list[dict[str, Any]]:
+    """End the blocks of a session's agents; return what was ended, one entry an agent.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The session's.
+    agent : str, optional
+        Name of an agent, or what follows the main agent's name in it. Default: those that are blocked, or of which a
+        call was refused.
+    reason : str
+        For the record.
+
+    Raises
+    ------
+    CommandError
+        If there is no such agent.
+    """
+    monitors = {monitor.agent: monitor for monitor in fleet}
+    if agent is not None:
+        found = next((name for name in (agent, f"{AGENT}/{agent}") if name in monitors), None)
+        if found is None:
+            raise CommandError(f"there is no agent {excerpt(agent)} in this session, but {', '.join(monitors)}")
+        monitors = {found: monitors[found]}
+    decisions = {status.agent: status.decision for status in fleet.status()}
+    ended = []
+    for name, monitor in monitors.items():
+        monitor.decide()  # what blocks is known from a tick
+        with monitor._worker.settled() as pipeline:
+            data = pipeline.regulator.data
+            rules = list(data.blocking)
+            call = bool(data.refused_calls) and bool(data.refused_calls[-1].call)
+        if agent is not None or rules or call or decisions.get(name) == "block":
+            monitor.unblock(reason)
+            monitor.decide()
+            ended.append({"agent": name, "rules": rules, "call": call})
+    return ended
