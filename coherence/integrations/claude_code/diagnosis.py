@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import stat
 import statistics
 import subprocess
@@ -60,6 +59,9 @@ LOG_LINES = 200
 
 MAX_LOG = 256_000
 """Bytes of these lines."""
+
+SPOOL_S = 1.0
+"""Seconds in which a daemon takes in what waits for it."""
 
 WAKING_S = 60.0
 """Seconds after which a daemon that was started and did not come never will."""
@@ -198,28 +200,12 @@ def _ask(state: Path) -> _Asked:
     """Ask the daemon how it is; whatever goes wrong is told, too."""
     try:
         with chdir("."):  # which the question changes
-            answer = control(state, "status")
-            if answer is None and _listens(state):
-                problem = f"one listens in {state}, and does not answer within {hook.ANSWER_S:g} s"
-                return _Asked(None, problem, "end the process `coherence daemon run`; the next hook starts another")
-        return _Asked(answer)
+            return _Asked(control(state, "status"))
     except Exception as error:
+        if isinstance(error.__cause__, TimeoutError):
+            problem = f"one listens in {state}, and does not answer within {hook.ANSWER_S:g} s"
+            return _Asked(None, problem, "end the process `coherence daemon run`; the next hook starts another")
         return _Asked(None, str(error))
-
-
-def _listens(state: Path) -> bool:
-    """Return whether a process listens on the socket."""
-    if not os.path.lexists(state / hook.SOCKET):
-        return False
-    with chdir(state), socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(hook.CONNECT_S)
-        try:
-            line.connect(hook.SOCKET)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        except OSError:  # it has too many to listen to
-            return True
-    return True
 
 
 def _client() -> _Finding:
@@ -448,14 +434,20 @@ def _time_ms(action: Callable[[], object]) -> float:
 
 
 def _spool(state: Path, asked: _Asked) -> _Finding:
-    # A daemon has taken in what was there before it answered.
-    count = sum(1 for _ in (state / hook.SPOOL).glob("*.payload"))
+    count = _waiting(state)
+    if count and asked.answer is not None:
+        time.sleep(SPOOL_S)
+        count = _waiting(state)
     if not count:
         return "OK", "nothing waits for the daemon", ""
     if asked.answer is None:
         return "OK", f"{_count(count, 'payload')} for the daemon to take in when it starts", ""
     log = shlex.quote(str(state / hook.LOG))
     return "WARN", f"{_count(count, 'payload')} that the daemon does not take in", f"tail -n 40 {log}"
+
+
+def _waiting(state: Path) -> int:
+    return sum(1 for _ in (state / hook.SPOOL).glob("*.payload"))
 
 
 def _store(store: Path) -> _Finding:

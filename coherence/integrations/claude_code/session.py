@@ -118,6 +118,7 @@ class ClaudeCodeSession:
         self._steers = True
         self.ended = False
         """True once the client has said that the session is over."""
+        self._monitor = fleet.agent(AGENT, session=session, source="hook")
         self._agents: dict[str, _Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
         self._handlers: dict[str, Callable[[Payload], Answer | None]] = {
@@ -158,22 +159,18 @@ class ClaudeCodeSession:
             path = Path(_text(payload, "transcript_path"))
             transcript = path if path.suffix == ".jsonl" and path.is_absolute() else None
             if not agent_id:
-                monitor = self.fleet.agent(AGENT, session=self.session, source="hook")
+                monitor = self._monitor
             else:
                 if transcript is not None:
                     transcript = path.with_suffix("") / "subagents" / f"agent-{Path(agent_id).name}.jsonl"
-                self._agent({**payload, "agent_id": ""})
                 name = f"{AGENT}/{_text(payload, 'agent_type') or 'agent'}-{agent_id[:12]}"
                 monitor = self.fleet.agent(name, parent=AGENT, session=self.session, source="hook")
                 self.fleet.add_edge(name, AGENT, TRUST_IN_SUBAGENTS)
             self._agents[agent_id] = _Agent(monitor, transcript)
         return self._agents[agent_id]
 
-    def _main(self, payload: Payload) -> Monitor:
-        return self._agent({**payload, "agent_id": ""}).monitor
-
     def _on_start(self, payload: Payload) -> Answer | None:
-        facts = self._main(payload).state.facts
+        facts = self._monitor.state.facts
         if _text(payload, "source") != "compact" or not facts.goal:
             return None
         told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
@@ -246,10 +243,10 @@ class ClaudeCodeSession:
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = _text(payload, "last_assistant_message") or _text(payload, "error")
-        self._main(payload).fault("model", said or "unknown")
+        self._monitor.fault("model", said or "unknown")
 
     def _on_compaction(self, payload: Payload) -> None:
-        self._main(payload).compaction(_text(payload, "compact_summary"))
+        self._monitor.compaction(_text(payload, "compact_summary"))
 
     def _on_end(self, payload: Payload) -> None:
         for agent in self._agents.values():
@@ -273,10 +270,11 @@ def _context(event: str, text: str) -> Answer:
 
 
 def _denied(decision: Decision) -> Answer:
+    reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "deny",
-            "permissionDecisionReason": excerpt(f"coherence refused this call: {decision.message}", MAX_CONTEXT),
+            "permissionDecisionReason": excerpt(f"coherence refused this call: {reason}", MAX_CONTEXT),
         }
     }

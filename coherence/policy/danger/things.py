@@ -285,6 +285,26 @@ def unguards(command: Command) -> bool:
     return _is_off(words.union(parts(program)))
 
 
+def unwatches(command: Command) -> bool:
+    """Return whether a command ends a block of this package, or stops it from watching.
+
+    Examples
+    --------
+    >>> unwatches(Command(program="coherence", args=("unblock",)))
+    True
+    >>> unwatches(Command(program="coherence", args=("status",)))
+    False
+    """
+    args = command.args[:40]
+    if command.program != "coherence":
+        if "-m" not in args or args[args.index("-m") + 1 :][:1] != ("coherence",):
+            return False
+        args = args[args.index("coherence") + 1 :]
+    operands = [arg for arg in args if arg[:1] != "-"]
+    removes = operands[:1] == ["init"] and ("--remove" in args or "--observe" in args)
+    return removes or operands[:1] in (["unblock"], ["purge"]) or operands[:2] == ["daemon", "stop"]
+
+
 _STATES = word_set("enabled enable active state status enforced protected on value setting action")
 _NO = word_set("false off disabled 0 no inactive disable")
 _FLAGS = _GUARDS | {"retention", "enforce", "required"}

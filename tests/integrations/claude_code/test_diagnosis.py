@@ -29,6 +29,7 @@ from coherence.integrations.claude_code.settings import (
     plan_install,
     settings_path,
 )
+from coherence.integrations.daemon.control import schema_of
 from coherence.integrations.daemon.folder import control
 from coherence.providers import MiniLMEmbedder
 from coherence.store.store import Store
@@ -351,7 +352,7 @@ def test_diagnose_a_daemon_that_talks_nonsense_fails_in_one_row(place: Place) ->
 
 
 def test_diagnose_payloads_that_a_daemon_does_not_take_are_a_warning(place: Place) -> None:
-    answer = json.dumps({"pid": 1, "build": hook.build(), "sessions": []}).encode()
+    answer = json.dumps({"schema": schema_of("status"), "pid": 1, "build": hook.build(), "sessions": []}).encode()
     with listener(place, answer):
         (place.state / hook.SPOOL).mkdir()
         (place.state / hook.SPOOL / "1.payload").touch()

@@ -16,6 +16,7 @@ import pytest
 from coherence.core.events import Correction, Goal, Message, ToolCall
 from coherence.core.validation import to_json
 from coherence.detect.detector import Observed
+from coherence.monitor.monitor import Monitor
 from coherence.policy.danger import calls, disclosure, files, git, services, table, things, unread
 from coherence.policy.danger.classify import classify, judge
 from coherence.policy.danger.code import plain_roots
@@ -235,3 +236,20 @@ def test_wiped_by_sql_a_condition_that_is_true_of_every_row(where: str, found: b
 def test_wiped_by_sql_changes_are_told_apart() -> None:
     assert wiped_by_sql("UPDATE users SET a = 1") == []
     assert wiped_by_sql("UPDATE users SET a = 1", changes=True) == ["users"]
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("coherence unblock", "block"),
+        ("cd /tmp && coherence daemon stop", "block"),
+        ("python3 -m coherence init --remove --yes", "block"),
+        ("coherence purge claude-code", "block"),
+        ("coherence status", "continue"),
+        ("coherence init --diff", "continue"),
+        ("python3 -m pytest tests", "continue"),
+    ],
+)
+def test_unwatches_an_agent_cannot_end_its_own_block(command: str, kind: str) -> None:
+    with Monitor(goal="Fix the parser.", embedder=False) as monitor:
+        assert monitor.check("Bash", {"command": command}).kind == kind
