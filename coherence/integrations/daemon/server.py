@@ -123,6 +123,7 @@ class HookDaemon:
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
         self._spool_lock = threading.Lock()
+        self._unreadable: set[Path] = set()
         self._used = time.monotonic()
         self._retired = threading.Event()
 
@@ -158,6 +159,7 @@ class HookDaemon:
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             if found.session.ended:
                 self._close(name)
+                forget_refusals(self.folder, name)
             return answer
 
     @contextmanager
@@ -220,13 +222,27 @@ class HookDaemon:
 
     def read_spool(self) -> int:
         """Take in the payloads that came while no daemon ran, in their order; return how many."""
-        count = 0
         with self._spool_lock:
-            for path in sorted((self.folder / hook.SPOOL).glob("*.payload")):
-                self._take(path.read_bytes())
-                path.unlink()
-                count += 1
-        return count
+            taken = []
+            for path in sorted({*(self.folder / hook.SPOOL).glob("*.payload")} - self._unreadable):
+                try:
+                    raw = path.read_bytes()
+                except OSError:
+                    LOGGER.exception("a payload is left in the spool")
+                    self._unreadable.add(path)
+                else:
+                    self._take(raw)
+                    taken.append(path)
+            if taken:
+                self._flush()  # before they go: a daemon may be killed at any time
+            for path in taken:
+                path.unlink(missing_ok=True)
+            return len(taken)
+
+    def _flush(self) -> None:
+        for each in self._open.copy().values():
+            with each.lock:
+                each.session.fleet.flush()
 
     def serve(self) -> None:
         """Answer hooks until there are none for a while, or somebody stops it; then close all sessions."""

@@ -17,9 +17,10 @@ import pytest
 from integrations.running import running
 
 from coherence.core.events import ToolCall, decode_event
+from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code import hook
 from coherence.integrations.daemon.folder import only_one
-from coherence.integrations.daemon.server import RequestError, read_request
+from coherence.integrations.daemon.server import HookDaemon, RequestError, read_request
 from coherence.store.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
@@ -154,3 +155,20 @@ def test_daemon_hostile_payloads_change_nothing_outside_the_store_and_open_no_po
 def test_read_request_refuses_what_no_hook_has_sent(raw: bytes) -> None:
     with pytest.raises(RequestError):
         read_request(raw)
+
+
+def test_read_spool_leaves_what_cannot_be_read_and_takes_in_the_rest(folder: Path) -> None:
+    spool = folder / hook.SPOOL
+    (spool / "0.payload").mkdir(parents=True)  # no file
+    folder.chmod(0o700)
+    os.chdir(folder)
+    for number in range(2):
+        hook.keep(json.dumps(called("s1", number)).encode(), observe=False)
+    daemon = HookDaemon(folder, folder / "store.db", make_fleet=lambda kept: Fleet(store=kept, embedder=False))
+    try:
+        assert daemon.read_spool() == 2
+        assert daemon.read_spool() == 0
+    finally:
+        daemon.close()
+    assert [path.name for path in spool.iterdir()] == ["0.payload"]
+    assert calls(folder) == {"s1": ["s1-0", "s1-1"]}
