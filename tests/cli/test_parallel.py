@@ -93,7 +93,12 @@ def test_score_side_by_side_ends_on_an_interrupt_without_a_traceback(moment_s: f
     """Ctrl-C is heard while the processes start, and while they work."""
     runs = Path(__file__).resolve().parents[1] / "data" / "runs" / "tau_retail.jsonl.gz"  # 231 runs, minutes
     command = [sys.executable, "-m", "coherence", "score", str(runs), "--embedder", "hashing", "--jobs", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as process:
+    ours = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background ignores it
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    with process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         time.sleep(1 if children.exists() else 5)
         while children.exists() and len(children.read_text().split()) < 3:  # the two, and multiprocessing's own

@@ -140,6 +140,7 @@ def test_control_says_how_agents_stand_and_refuses_unknown_commands(folder: Path
         assert process.poll() is None
 
 
+@pytest.mark.slow
 def test_control_unblock_a_session_from_before_a_restart(folder: Path) -> None:
     with running(folder):
         assert not call("s1", "rm -rf /") and not call("s2", "rm -rf /")
