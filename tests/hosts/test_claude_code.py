@@ -14,7 +14,7 @@ import pytest
 
 from coherence.core.events import Message, decode_event
 from coherence.store.store import Store
-from hosts.claude_client import VERSION, Finished, UnavailableError, installed, run_claude
+from hosts.claude_client import Finished, run_claude
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, results_of, texts_of
 
 pytestmark = pytest.mark.hosts
@@ -100,17 +100,6 @@ class Host:
         with Store(self.env["COHERENCE_STORE"]) as store:
             events = [decode_event(event.data) for row in store.sessions() for event in store.events(row.id)]
         return sum(isinstance(event, Message) and bool(event.firing) for event in events)
-
-
-@pytest.fixture(scope="module", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))
-def version(request: pytest.FixtureRequest) -> str:
-    """Install each version that is asked for, or skip all its tests."""
-    try:
-        installed(request.param)
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    found: str = request.param
-    return found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hosts.claude_client import VERSION, Finished, UnavailableError, installed, run_claude
+from hosts.claude_client import Finished, run_claude
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, results_of
 
 pytestmark = pytest.mark.hosts
@@ -69,16 +68,6 @@ class Host:
         return run_claude(
             prompt, stub=stub, folder=self.project, home=self.home, settings=settings, version=self.version
         )
-
-
-@pytest.fixture(scope="module", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))
-def version(request: pytest.FixtureRequest) -> str:
-    """Install each version that is asked for, or skip all its tests."""
-    try:
-        installed(request.param)
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    return str(request.param)
 
 
 @pytest.fixture
