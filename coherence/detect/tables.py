@@ -67,5 +67,5 @@ def announcing(fields: dict[str, str]) -> re.Pattern[str]:
     return lazy_regex(rf"\b(?:{words})\b|{fields['dense']}", re.IGNORECASE)
 
 
-_ALTERNATIVE = re.compile(r"(?:[^|()\[\]]|\[[^\]]*\]|\((?:[^()]|\([^()]*\))*\))+")
+_ALTERNATIVE = re.compile(r"(?:[^|()\[\]]|\[[^\]]{0,200}\]|\((?:[^()]|\([^()]*\))*\))+")
 """One of the alternatives of an expression, with groups of groups at most."""
