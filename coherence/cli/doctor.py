@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
 from coherence.cli.options import json_option
+from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ def doctor(fix: bool, as_json: bool) -> None:
     A WARN is worth a look; a FAIL keeps the hooks from their work. --fix makes the state folder private, and removes
     what a daemon that was killed has left there. Exit status: 0 ok, 1 a FAIL is left, 2 bad usage.
     """
-    if sys.platform == "win32":
-        raise click.UsageError("hooks need Unix sockets, which Windows lacks; coherence score reads recorded sessions")
+    refuse_windows()
     from coherence.cli.target import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
     from coherence.integrations.claude_code.settings import state_folder

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
 from coherence.integrations.claude_code.settings import (
     EVENTS,
@@ -44,8 +45,7 @@ def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, y
     What is in the settings stays, and a copy of the file is kept beside it. Exit status: 0 ok, 1 you said no, 2 bad
     usage or a file that cannot be changed.
     """
-    if sys.platform == "win32":
-        raise click.UsageError("hooks need Unix sockets, which Windows lacks; coherence score reads recorded sessions")
+    refuse_windows()
     path = settings_path(scope)
     command = hook_command(state_folder(), observe=observe)
     try:

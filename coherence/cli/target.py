@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,12 @@ def default_store() -> Path:
     from platformdirs import user_data_path
 
     return Path(os.environ.get("COHERENCE_STORE") or user_data_path("coherence") / "coherence.db")
+
+
+def refuse_windows() -> None:
+    """Refuse a command about hooks where they cannot run."""
+    if sys.platform == "win32":
+        raise click.UsageError("hooks need Unix sockets, which Windows lacks; coherence score reads recorded sessions")
 
 
 def guard_store(store: Path | None) -> Path:

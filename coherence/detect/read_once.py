@@ -1,4 +1,4 @@
-"""What is asked of a text is worked out once while the text is kept, however many detectors ask."""
+"""Memory of answers about texts: each is worked out once while its text is kept, however many detectors ask."""
 
 from __future__ import annotations
 

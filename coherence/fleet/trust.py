@@ -334,7 +334,7 @@ class Propagation(Mapping[str, Effective]):
 
 
 class _Topology:
-    """Who is connected with whom, as numbers; never changed, and the same whatever the weights.
+    """Connections of a graph as numbers; never changed, and the same whatever the weights.
 
     Parameters
     ----------

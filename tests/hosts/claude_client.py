@@ -27,7 +27,7 @@ class UnavailableError(Exception):
 
 
 class Finished(NamedTuple):
-    """What a run left behind.
+    """Result of a run of the client.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ Body: TypeAlias = dict[str, Any]
 
 
 class Text(NamedTuple):
-    """What the model says."""
+    """Words of the model."""
 
     text: str
 

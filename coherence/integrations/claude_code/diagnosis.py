@@ -101,7 +101,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class _Asked(NamedTuple):
-    """What the daemon said, asked once for all checks."""
+    """Answer of the daemon, asked once for all checks."""
 
     answer: dict[str, Any] | None
     """``None``: none runs, or it does not answer."""

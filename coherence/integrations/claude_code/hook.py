@@ -12,7 +12,7 @@ import stat
 import sys
 
 SOCKET, SPOOL, BLOCKED, LOG, WAKING = "daemon.sock", "spool", "blocked", "daemon.log", "waking"
-"""What lies in the state folder."""
+"""Names of what lies in the state folder."""
 
 HEADER = "coherence-hook"
 """First word of a request; behind it the host, the build of the package and the mode, and a new line."""

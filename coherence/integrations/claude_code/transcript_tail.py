@@ -1,4 +1,4 @@
-"""What Claude Code adds to an agent's transcript: its words between calls, its tokens, and what it was shown."""
+"""Newest part of an agent's transcript: its words between calls, its tokens, and what it was shown."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Trend: TypeAlias = Literal["up", "down", "steady"]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What the daemon is asked to do."""
+    """Request to the daemon itself."""
 
     do: str
     """``status``, ``stop`` or ``unblock``."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from coherence.core.config import disabled
 from coherence.integrations.claude_code import hook
 
 CALL = {"hook_event_name": "PreToolUse", "session_id": "s1", "tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
@@ -77,3 +78,9 @@ def test_hook_imports_nothing_beyond_the_standard_library() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in listed.stderr.splitlines()}
     assert "_socket" in loaded
     assert not loaded & {"socket", "json", "subprocess", "coherence", "typing", "hashlib"}
+
+
+@pytest.mark.parametrize("value", [*hook.ENABLED, "1", "yes", " OFF "])
+def test_enabled_values_are_those_of_the_package(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERENCE_DISABLED", value)
+    assert disabled() == (value.strip().lower() not in hook.ENABLED)
