@@ -30,8 +30,8 @@ def daemon() -> None:
 def run(state: Path | None, store: Path | None, idle: float) -> None:
     """Answer hooks here until there are none for a while. Hooks start it themselves."""
     from coherence.core.files import make_folder
-    from coherence.integrations.claude_code.settings import state_folder
     from coherence.integrations.daemon.folder import enter, only_one
+    from coherence.integrations.daemon.hook_command import state_folder
     from coherence.integrations.daemon.server import HookDaemon
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -53,8 +53,8 @@ def run(state: Path | None, store: Path | None, idle: float) -> None:
 @STATE
 def stop(state: Path | None) -> None:
     """End the daemon once what it has is written."""
-    from coherence.integrations.claude_code.settings import state_folder
     from coherence.integrations.daemon.folder import control
+    from coherence.integrations.daemon.hook_command import state_folder
 
     try:
         found = control((state or state_folder()).absolute(), "stop")

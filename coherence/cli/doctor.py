@@ -27,7 +27,7 @@ def doctor(fix: bool, as_json: bool) -> None:
     refuse_windows()
     from coherence.cli.target import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
-    from coherence.integrations.claude_code.settings import state_folder
+    from coherence.integrations.daemon.hook_command import state_folder
 
     state = state_folder()
     mended = mend(state) if fix else []

@@ -16,12 +16,11 @@ from coherence.integrations.claude_code.settings import (
     SettingsError,
     apply_change,
     disabling_file,
-    hook_command,
     plan_install,
     plan_removal,
     settings_path,
-    state_folder,
 )
+from coherence.integrations.daemon.hook_command import hook_command, state_folder
 
 
 @click.command()

@@ -107,7 +107,7 @@ def _cells(agent: dict[str, Any], *, priced: bool) -> tuple[str, ...]:
 def statusline(state: Path | None, as_json: bool, print_setting: bool) -> None:
     """Print one line on a session, for the status line of Claude Code, whose JSON it reads from the standard input."""
     from coherence.integrations.claude_code import statusline as script
-    from coherence.integrations.claude_code.settings import state_folder
+    from coherence.integrations.daemon.hook_command import state_folder
 
     folder = str((state or state_folder()).absolute())
     if print_setting:
@@ -142,8 +142,8 @@ def unblock(state: Path | None, session: str | None, agent: str | None, reason: 
 
 
 def _asked(state: Path | None, do: str, **options: str | None) -> dict[str, Any] | None:
-    from coherence.integrations.claude_code.settings import state_folder
     from coherence.integrations.daemon.folder import control
+    from coherence.integrations.daemon.hook_command import state_folder
 
     try:
         return control((state or state_folder()).absolute(), do, **options)

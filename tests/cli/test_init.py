@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from cli.refusals import complaint
 from coherence.cli.main import main
-from coherence.integrations.claude_code.settings import EVENTS, hook_command
+from coherence.integrations.claude_code.settings import EVENTS
+from coherence.integrations.daemon.hook_command import hook_command
 
 
 @pytest.fixture(autouse=True)

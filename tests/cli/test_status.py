@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from coherence.cli.documents import read_schema
 from coherence.cli.main import main
 from coherence.cli.status import table_of
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
 

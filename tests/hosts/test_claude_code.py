@@ -72,7 +72,7 @@ class Host:
 
     def wait_for_daemon(self) -> None:
         """Start the daemon as a session's first event does, and wait for it."""
-        command = ["-I", "-S", str(Path(sys.modules["coherence"].__path__[0]) / "integrations/claude_code/hook.py")]
+        command = ["-I", "-S", str(Path(sys.modules["coherence"].__path__[0]) / "integrations/daemon/hook.py")]
         env = {**os.environ, **self.env}
         begin = b'{"hook_event_name": "SessionStart", "session_id": "warm", "source": "startup"}'
         subprocess.run([sys.executable, *command, str(self.state)], input=begin, env=env, check=True)

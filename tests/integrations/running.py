@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control
 
 

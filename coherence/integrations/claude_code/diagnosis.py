@@ -20,19 +20,19 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.errors import CoherenceError
-from coherence.integrations.claude_code import hook
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     SCOPES,
     TIMEOUT_S,
     Scope,
     disabling_file,
-    hook_command,
     is_ours,
     read_settings,
     settings_path,
 )
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control, only_one
+from coherence.integrations.daemon.hook_command import hook_command
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.store import schema
@@ -123,7 +123,7 @@ def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Chec
     Parameters
     ----------
     state : Path
-        The folder of :func:`~coherence.integrations.claude_code.settings.state_folder`.
+        The folder of :func:`~coherence.integrations.daemon.hook_command.state_folder`.
     store : Path
         File in which the daemon keeps everything.
     project : Path, optional

@@ -8,9 +8,7 @@ import json
 import math
 import os
 import re
-import shlex
 import stat
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,6 +18,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from coherence.core.errors import CoherenceError
 from coherence.core.files import check_output, make_folder, open_input
+from coherence.integrations.daemon.hook_command import MARK, is_hook_command
 
 Scope: TypeAlias = Literal["user", "project", "local"]
 """Whom settings are for: a user, all who share a project, or a user in one project."""
@@ -49,12 +48,6 @@ TIMEOUT_S = 5
 
 BACKUP_ENDING = ".coherence-backup"
 """Ending that the name of a settings file has in the copy made before its first change."""
-
-HOOK_FILE = Path(__file__).with_name("hook.py")
-"""Script that each hook runs."""
-
-_MARK = "coherence/integrations/claude_code/hook.py"
-"""Part of a command by which a hook is known as one of this package, whatever Python and folder it was made for."""
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -101,45 +94,17 @@ def settings_path(scope: Scope, project: Path | None = None) -> Path:
     return (project or Path.cwd()) / ".claude" / name
 
 
-def state_folder() -> Path:
-    """Return the folder in which hooks meet the daemon, as ``coherence daemon`` has it by default."""
-    from platformdirs import user_state_path
-
-    return Path(os.environ.get("COHERENCE_STATE") or user_state_path("coherence")).absolute()
-
-
-def hook_command(state: Path, *, observe: bool = False) -> str:
-    """Return the shell command that each hook runs.
-
-    Parameters
-    ----------
-    state : Path
-        The folder of :func:`state_folder`.
-    observe : bool
-        Only look on: the agent is told nothing, and nothing is refused.
-
-    Examples
-    --------
-    >>> hook_command(Path("/my state"), observe=True).endswith("hook.py '/my state' --observe")
-    True
-    """
-    # -I and -S: neither the folder that an agent works in nor site-packages decide what a hook loads.
-    parts = [sys.executable, "-I", "-S", str(HOOK_FILE), str(state)]
-    return shlex.join([*parts, "--observe"] if observe else parts)
-
-
 def is_ours(hook: dict[str, Any]) -> bool:
     """Tell whether a hook is one of this package, of any version.
 
     Examples
     --------
-    >>> is_ours({"type": "command", "command": "python /old/coherence/integrations/claude_code/hook.py /state"})
+    >>> is_ours({"type": "command", "command": "python /old/coherence/integrations/daemon/hook.py /state"})
     True
     >>> is_ours({"type": "command", "command": "make lint"})
     False
     """
-    command = hook.get("command")
-    return isinstance(command, str) and _MARK in command.replace("\\", "/")
+    return is_hook_command(hook.get("command"))
 
 
 def with_hooks(settings: dict[str, Any], command: str) -> dict[str, Any]:
@@ -153,10 +118,11 @@ def with_hooks(settings: dict[str, Any], command: str) -> dict[str, Any]:
     settings : dict
         As :func:`parse_settings` returns them; left unchanged.
     command : str
-        From :func:`hook_command`.
+        From :func:`~coherence.integrations.daemon.hook_command.hook_command`.
 
     Examples
     --------
+    >>> from coherence.integrations.daemon.hook_command import hook_command
     >>> found = with_hooks({"model": "opus"}, hook_command(Path("/state")))
     >>> list(found), len(found["hooks"])
     (['model', 'hooks'], 14)
@@ -177,6 +143,7 @@ def without_hooks(settings: dict[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from coherence.integrations.daemon.hook_command import hook_command
     >>> without_hooks(with_hooks({"model": "opus"}, hook_command(Path("/state"))))
     {'model': 'opus'}
     """
@@ -452,7 +419,7 @@ def plan_removal(path: Path) -> Change:
         with suppress(SettingsError):
             original = parse_settings(saved, backup_path(path))
             # Both ways, so that an empty "hooks" of before the first change makes no difference.
-            there_and_back = without_hooks(with_hooks(original, _MARK))
+            there_and_back = without_hooks(with_hooks(original, MARK))
             if _same(there_and_back, wanted) and not any(map(_has_ours, original.get("hooks", {}).values())):
                 return Change(path, before, saved, restores=True)
     elif not wanted:

@@ -15,7 +15,6 @@ from coherence.core.events import Spent
 from coherence.core.readings import POLICY, POLICY_IN_WORDS, Band, Reading, excerpt
 from coherence.core.signs import said
 from coherence.fleet.fleet import AgentStatus, Fleet
-from coherence.integrations.claude_code.session import AGENT
 from coherence.monitor.monitor import Monitor
 
 CONTROL = "coherence-control"
@@ -171,7 +170,7 @@ def unblock_agents(fleet: Fleet, agent: str | None, reason: str) -> list[dict[st
     """
     monitors = {monitor.agent: monitor for monitor in fleet}
     if agent is not None:
-        found = next((name for name in (agent, f"{AGENT}/{agent}") if name in monitors), None)
+        found = next((name for name in monitors if name == agent or name.partition("/")[2] == agent), None)
         if found is None:
             raise CommandError(f"there is no agent {excerpt(agent)} in this session, but {', '.join(monitors)}")
         monitors = {found: monitors[found]}

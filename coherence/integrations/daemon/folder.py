@@ -13,7 +13,7 @@ import msgspec
 
 from coherence.core.errors import CoherenceError
 from coherence.core.files import make_folder
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import CONTROL, schema_of
 
 LOCK = "daemon.lock"

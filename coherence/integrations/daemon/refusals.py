@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 
 _SESSIONS = "sessions"
 """Folder beside the refusals: one folder a session, with an empty file for each of its refusals."""
@@ -23,7 +23,7 @@ def store_refusal(state: Path, session: str, key: str, answer: bytes) -> None:
     session : str
         Session of the call.
     key : str
-        Name of the call, from :func:`~coherence.integrations.claude_code.hook.call_key`.
+        Name of the call, from :func:`~coherence.integrations.daemon.hook.call_key`.
     answer : bytes
         Answer that a hook gives when the call is tried again.
     """

@@ -18,8 +18,7 @@ import msgspec
 from coherence.core.readings import excerpt
 from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
-from coherence.integrations.claude_code import hook
-from coherence.integrations.claude_code.session import AGENT, ClaudeCodeSession
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
@@ -30,6 +29,8 @@ from coherence.integrations.daemon.control import (
     unblock_agents,
 )
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
+from coherence.integrations.host_session import HostSession
+from coherence.integrations.hosts import HOSTS
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ FleetMaker = Callable[[Store], Fleet]
 class Request(NamedTuple):
     """A payload, and by whom it was sent."""
 
+    host: str
+    """Client that has run the hook."""
     build: str
     """Of the package that the hook belongs to."""
     steers: bool
@@ -76,11 +79,11 @@ def read_request(raw: bytes) -> Request:
     Examples
     --------
     >>> read_request(b'coherence-hook claude-code 17 steer\n{"session_id": "s1"}')
-    Request(build='17', steers=True, payload={'session_id': 's1'})
+    Request(host='claude-code', build='17', steers=True, payload={'session_id': 's1'})
     """
     line, _, body = raw.partition(b"\n")
     words = line.decode("utf-8", "replace").split()
-    if len(words) != 4 or words[:2] != [hook.HEADER, "claude-code"]:
+    if len(words) != 4 or words[0] != hook.HEADER or words[1] not in HOSTS:
         raise RequestError("not a request of a hook")
     try:
         payload = msgspec.json.decode(body)
@@ -88,13 +91,13 @@ def read_request(raw: bytes) -> Request:
         raise RequestError(f"the payload is no JSON that can be read: {error}") from error
     if not isinstance(payload, dict) or not isinstance(payload.get("session_id"), str) or not payload["session_id"]:
         raise RequestError("the payload names no session")
-    return Request(words[2], words[3] != "observe", payload)
+    return Request(words[1], words[2], words[3] != "observe", payload)
 
 
 class _Open:
     """A session that is followed, with what keeps its events in order."""
 
-    def __init__(self, session: ClaudeCodeSession) -> None:
+    def __init__(self, session: HostSession) -> None:
         self.session, self.lock, self.used = session, threading.Lock(), time.monotonic()
 
 
@@ -152,10 +155,10 @@ class HookDaemon:
 
     def _answer(self, request: Request) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
-        with self._held(name) as found:
+        with self._held(name, request.host) as found:
             found.used = time.monotonic()
             answer = found.session.handle(request.payload, steers=request.steers)
-            if "permissionDecision" in answer.get("hookSpecificOutput", ()):
+            if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             if found.session.ended:
                 self._close(name)
@@ -163,19 +166,19 @@ class HookDaemon:
             return answer
 
     @contextmanager
-    def _held(self, name: str) -> Iterator[_Open]:
+    def _held(self, name: str, host: str) -> Iterator[_Open]:
         """Give a session, opened if it is not, for this thread alone."""
         while True:
-            found = self._session(name)
+            found = self._session(name, host)
             with found.lock:
                 if self._open.get(name) is found:  # else it was closed meanwhile
                     yield found
                     return
 
-    def _session(self, name: str) -> _Open:
+    def _session(self, name: str, host: str) -> _Open:
         with self._lock:
             if name not in self._open:
-                self._open[name] = _Open(ClaudeCodeSession(self._make_fleet(self.store), name))
+                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name))
             return self._open[name]
 
     def _control(self, raw: bytes) -> bytes:
@@ -208,11 +211,18 @@ class HookDaemon:
 
     def _unblock(self, command: Command) -> dict[str, Any]:
         name = clean(command.session, MAX_SESSION) if command.session is not None else self._newest()
-        if name not in self._open and not any(row.session == name for row in self.store.sessions(agent=AGENT)):
-            raise CommandError(f"nothing is known of the session {excerpt(name)}")
-        with self._held(name) as found:
+        with self._held(name, self._host(name)) as found:
             agents = unblock_agents(found.session.fleet, command.agent, command.reason)
             return {"session": name, "agents": agents, "refusals": forget_refusals(self.folder, name)}
+
+    def _host(self, name: str) -> str:
+        """Return the client of a session, also of one that is over."""
+        if name in self._open:
+            return self._open[name].session.HOST
+        for row in self.store.sessions():
+            if row.session == name and row.agent in HOSTS:
+                return row.agent
+        raise CommandError(f"nothing is known of the session {excerpt(name)}")
 
     def _newest(self) -> str:
         used = {each.used: name for name, each in self._open.copy().items()}

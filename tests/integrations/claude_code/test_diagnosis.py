@@ -19,18 +19,19 @@ from typing import Any
 import pytest
 
 from coherence import Monitor
-from coherence.integrations.claude_code import diagnosis, hook
+from coherence.integrations.claude_code import diagnosis
 from coherence.integrations.claude_code.diagnosis import Check, diagnose, mend
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     Scope,
     apply_change,
-    hook_command,
     plan_install,
     settings_path,
 )
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import schema_of
 from coherence.integrations.daemon.folder import control
+from coherence.integrations.daemon.hook_command import hook_command
 from coherence.providers import MiniLMEmbedder
 from coherence.store.store import Store
 
@@ -247,7 +248,7 @@ INIT, ANEW = "coherence init --yes", "coherence init --remove --yes && coherence
         (replaced(" -I -S ", " "), "the command was changed", INIT),
         (replaced(" -I -S ", " -I -S ' "), "the command was changed", INIT),
         (replaced(sys.executable, "/no/python"), "need /no/python, which does not exist", INIT),
-        (replaced(hook.__file__, "/no/coherence/integrations/claude_code/hook.py"), "hook.py, which does not", INIT),
+        (replaced(hook.__file__, "/no/coherence/integrations/daemon/hook.py"), "hook.py, which does not", INIT),
     ],
 )
 def test_diagnose_hooks_that_were_changed_fail(

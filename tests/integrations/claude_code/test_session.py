@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
-from coherence.integrations.claude_code.session import AGENT, MAX_CONTEXT, ClaudeCodeSession
+from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.host_session import MAX_CONTEXT
 
 PAYLOADS: list[dict[str, Any]] = [
     json.loads(line)
@@ -42,7 +43,7 @@ def fleet() -> Iterator[Fleet]:
         yield made
 
 
-def kinds(fleet: Fleet, agent: str = AGENT) -> list[Any]:
+def kinds(fleet: Fleet, agent: str = ClaudeCodeSession.HOST) -> list[Any]:
     return [record.event for record in reversed(fleet.agent(agent).events())]  # they come newest first
 
 
@@ -54,7 +55,7 @@ def test_handle_every_recorded_payload_is_taken_in(fleet: Fleet) -> None:
     assert [fault.where for fault in faults] == ["model"]  # the scripted failure of the model
     # of 9 calls one is of a subagent
     assert sum(isinstance(each, ToolCall) for each in kinds(fleet)) == 8
-    assert [monitor.agent for monitor in fleet][1] == f"{AGENT}/general-purpose-a3d63806348a"
+    assert [monitor.agent for monitor in fleet][1] == f"{ClaudeCodeSession.HOST}/general-purpose-a3d63806348a"
 
 
 @settings(max_examples=30, deadline=None)
@@ -89,7 +90,7 @@ def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
         session.handle(call("pytest -q", number), steers=False)
         session.handle(failure("pytest -q", "Exit code 2\nno such file", number), steers=False)
         assert session.handle(event("PostToolBatch", tool_calls=[]), steers=False) == {}
-    assert fleet.agent(AGENT).counters.errors == 10
+    assert fleet.agent(ClaudeCodeSession.HOST).counters.errors == 10
 
 
 def test_handle_a_loop_is_told_to_the_agent_in_facts_and_not_twice(fleet: Fleet) -> None:
@@ -113,7 +114,7 @@ def test_handle_prompts_of_the_client_itself_are_no_requests(fleet: Fleet) -> No
     session = ClaudeCodeSession(fleet, "s1")
     session.handle(event("UserPromptSubmit", prompt="Count the files."))
     session.handle(event("UserPromptSubmit", prompt="<task-notification><task-id>7</task-id></task-notification>"))
-    assert fleet.agent(AGENT).state.facts.goal == "Count the files."
+    assert fleet.agent(ClaudeCodeSession.HOST).state.facts.goal == "Count the files."
     assert [each.content for each in kinds(fleet) if isinstance(each, Message)] == ["Count the files."]
 
 
@@ -138,11 +139,11 @@ def test_handle_a_subagent_is_an_agent_of_its_own_whose_trouble_reaches_the_main
         session.handle(call("ls x", number, **of_it))
         session.handle(failure("ls x", "Exit code 2\nls: no such file", number, **of_it))
         session.handle(event("PostToolBatch", tool_calls=[], **of_it))
-    name = f"{AGENT}/Explore-a3d638"
+    name = f"{ClaudeCodeSession.HOST}/Explore-a3d638"
     assert fleet.agent(name).counters.errors == 8
-    assert fleet.agent(AGENT).counters.errors == 0
-    reached = fleet.pressures()[AGENT]
-    assert reached.path == (name, AGENT)
+    assert fleet.agent(ClaudeCodeSession.HOST).counters.errors == 0
+    reached = fleet.pressures()[ClaudeCodeSession.HOST]
+    assert reached.path == (name, ClaudeCodeSession.HOST)
     assert reached.value == pytest.approx(0.4 * fleet.agent(name).own_pressure)  # the edge's first weight
     session.handle(event("SubagentStop", last_assistant_message="There is none.", **of_it))
     said = [each for each in kinds(fleet, name) if isinstance(each, Message) and not each.firing]
@@ -230,7 +231,7 @@ def test_handle_guidance_counts_as_delivered_once_the_transcript_shows_it(fleet:
         session.handle(call("pytest -q", number, **at))
         session.handle(failure("pytest -q", "Exit code 2\nERROR: file or directory not found: tests", number, **at))
         answer = session.handle(event("PostToolBatch", tool_calls=[], **at))
-        result = fleet.agent(AGENT).result
+        result = fleet.agent(ClaudeCodeSession.HOST).result
         assert result is not None
         if answer and result.decision.guidance:
             told = answer["hookSpecificOutput"]["additionalContext"]

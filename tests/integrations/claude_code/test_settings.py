@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,27 +15,25 @@ from hypothesis import strategies as st
 
 from coherence.integrations.claude_code.settings import (
     EVENTS,
-    HOOK_FILE,
     SettingsError,
     apply_change,
     backup_path,
     check_place,
     disabling_file,
-    hook_command,
     is_ours,
     parse_settings,
     plan_install,
     plan_removal,
     render_settings,
     settings_path,
-    state_folder,
     with_hooks,
     without_hooks,
     write_file,
 )
+from coherence.integrations.daemon.hook_command import hook_command
 
 COMMAND = hook_command(Path("/state"))
-OLD = "/old/python /old/lib/coherence/integrations/claude_code/hook.py /old/state"
+OLD = "/old/python /old/lib/coherence/integrations/daemon/hook.py /old/state"
 FOREIGN = {"type": "command", "command": "make lint"}
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="modes and links of POSIX")
 
@@ -131,29 +128,14 @@ def test_without_hooks_leaves_an_empty_group_of_somebody_else() -> None:
     ("hook", "ours"),
     [
         ({"type": "command", "command": COMMAND}, True),
-        ({"type": "command", "command": r"C:\py\coherence\integrations\claude_code\hook.py"}, True),
-        ({"type": "command", "command": "/other/integrations/claude_code/hook.py"}, False),
+        ({"type": "command", "command": r"C:\py\coherence\integrations\daemon\hook.py"}, True),
+        ({"type": "command", "command": "/other/integrations/daemon/hook.py"}, False),
         ({"type": "prompt", "prompt": COMMAND}, False),
         ({"command": 1}, False),
     ],
 )
 def test_is_ours_goes_by_the_path_in_the_command(hook: dict[str, Any], ours: bool) -> None:
     assert is_ours(hook) is ours
-
-
-def test_hook_command_is_quoted_and_runs_alone() -> None:
-    state = Path("/it's my state")
-    expected = [sys.executable, "-I", "-S", str(HOOK_FILE), str(state)]
-    assert shlex.split(hook_command(state)) == expected
-    assert shlex.split(hook_command(state, observe=True)) == [*expected, "--observe"]
-    assert HOOK_FILE.is_file()
-
-
-def test_state_folder_is_absolute_and_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COHERENCE_STATE", raising=False)
-    assert state_folder().is_absolute()
-    monkeypatch.setenv("COHERENCE_STATE", "here")
-    assert state_folder() == Path.cwd() / "here"
 
 
 def test_settings_path_of_each_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from integrations.running import fail, running, tell
 
-from coherence.integrations.claude_code import hook, statusline
+from coherence.integrations.claude_code import statusline
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import CONTROL
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")

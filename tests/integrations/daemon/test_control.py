@@ -13,8 +13,8 @@ from integrations.running import call, fail, running, tell
 
 from coherence.core.errors import CoherenceError
 from coherence.fleet.fleet import Fleet
-from coherence.integrations.claude_code import hook
 from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import (
     CommandError,
     agent_records,

@@ -18,7 +18,7 @@ from integrations.running import running
 
 from coherence.core.events import ToolCall, decode_event
 from coherence.fleet.fleet import Fleet
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import only_one
 from coherence.integrations.daemon.server import HookDaemon, RequestError, read_request
 from coherence.store.store import Store

@@ -1,6 +1,7 @@
-"""Hook of Claude Code: hands a payload to the daemon and prints its answer. Runs alone, without the package.
+"""Hook of a client: hands a payload to the daemon and prints its answer. Runs alone, without the package.
 
-It is started as ``python -I -S hook.py STATE_FOLDER [--observe]`` at each event, so that it loads what it needs only.
+It is started as ``python -I -S hook.py STATE_FOLDER [--observe] [--host HOST]`` at each event, so that it loads what it
+needs only.
 Whatever goes wrong, the agent goes on: the payload is then kept in the spool, which the daemon reads when it starts.
 """
 
@@ -26,6 +27,9 @@ WAKE_AGAIN_S = 10.0
 ENABLED = ("", "0", "false", "no", "off")
 """Values of ``COHERENCE_DISABLED`` that switch nothing off, as in the package."""
 
+HOST = "claude-code"
+"""Client that a hook belongs to where none is named."""
+
 MAX_ANSWER = 1_000_000
 """Bytes of an answer."""
 
@@ -35,13 +39,15 @@ def main(arguments: list[str]) -> int:
     if os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in ENABLED or not arguments:
         return 0
     payload = sys.stdin.buffer.read()
+    observe = "--observe" in arguments
+    host = arguments[arguments.index("--host") + 1] if "--host" in arguments[:-1] else HOST
     try:
         enter(arguments[0])
-        answer = ask(payload, observe="--observe" in arguments)
+        answer = ask(payload, observe=observe, host=host)
         if answer is None:
-            keep(payload, observe="--observe" in arguments)
+            keep(payload, observe=observe, host=host)
             wake()
-            answer = b"" if "--observe" in arguments else stored_answer(payload)
+            answer = b"" if observe else stored_answer(payload)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"coherence: {error}\n")
         return 0
@@ -71,12 +77,12 @@ def build() -> str:
     return str(os.stat(__file__).st_mtime_ns)
 
 
-def request(payload: bytes, *, observe: bool) -> bytes:
+def request(payload: bytes, *, observe: bool, host: str = HOST) -> bytes:
     """Return what is sent to the daemon, and kept in the spool."""
-    return f"{HEADER} claude-code {build()} {'observe' if observe else 'steer'}\n".encode() + payload
+    return f"{HEADER} {host} {build()} {'observe' if observe else 'steer'}\n".encode() + payload
 
 
-def ask(payload: bytes, *, observe: bool) -> bytes | None:
+def ask(payload: bytes, *, observe: bool, host: str = HOST) -> bytes | None:
     """Return the daemon's answer; ``None`` if it was not reached, ``b""`` if it has the payload and was too slow."""
     line = _socket.socket(_socket.AF_UNIX)
     try:
@@ -88,7 +94,7 @@ def ask(payload: bytes, *, observe: bool) -> bytes | None:
     answer = b""
     try:
         line.settimeout(ANSWER_S)
-        line.sendall(request(payload, observe=observe))
+        line.sendall(request(payload, observe=observe, host=host))
         line.shutdown(_socket.SHUT_WR)
         while len(answer) < MAX_ANSWER and (part := line.recv(65_536)):
             answer += part
@@ -101,14 +107,14 @@ def ask(payload: bytes, *, observe: bool) -> bytes | None:
     return answer
 
 
-def keep(payload: bytes, *, observe: bool) -> None:
+def keep(payload: bytes, *, observe: bool, host: str = HOST) -> None:
     """Put a payload into the spool, whole or not at all."""
     import time  # where it is needed
 
     os.makedirs(SPOOL, mode=0o700, exist_ok=True)
     name = f"{SPOOL}/{time.time_ns():020}-{os.getpid()}"
     with open(os.open(f"{name}.part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(request(payload, observe=observe))
+        file.write(request(payload, observe=observe, host=host))
     os.rename(f"{name}.part", f"{name}.payload")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coherence.core.config import disabled
-from coherence.integrations.claude_code import hook
+from coherence.integrations.daemon import hook
 
 CALL = {"hook_event_name": "PreToolUse", "session_id": "s1", "tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
 

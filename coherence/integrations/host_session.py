@@ -1,0 +1,121 @@
+"""One session of a client whose hooks report what its agents do: what the sessions of all clients have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from coherence.core.decisions import Decision, Guidance
+from coherence.core.readings import excerpt
+from coherence.fleet.fleet import Fleet
+from coherence.monitor.monitor import Monitor
+
+MAX_CONTEXT = 2_000
+"""Characters of a text for the agent: clients show it no more than about these."""
+
+Payload = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class HostSession:
+    """Follow one session; each payload of a hook is recorded, and its answer returned.
+
+    A client of its own is a subclass, which fills :attr:`handlers`.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Of this session alone.
+    session : str
+        The client's name of it; the agents' sessions have that name, so that they go on after a restart.
+    """
+
+    HOST: ClassVar[str]
+    """Name of the client, and of a session's main agent; a subagent's name begins with it."""
+
+    def __init__(self, fleet: Fleet, session: str) -> None:
+        self.fleet, self.session = fleet, session
+        self.ended = False
+        """True once the client has said that the session is over."""
+        self.steers = True
+        """False while an event is only recorded."""
+        self.monitor = fleet.agent(self.HOST, session=session, source="hook")
+        """Monitor of the main agent."""
+        self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
+        """Name of an event -> what is done about it."""
+
+    def handle(self, payload: Payload, *, steers: bool = True) -> Answer:
+        """Record an event and return the answer to it; empty where there is nothing to say.
+
+        Parameters
+        ----------
+        payload : mapping
+            What the client hands to a hook. Events and fields that are not known are passed over.
+        steers : bool
+            ``False`` records only: nothing is refused, and the agent is told nothing.
+        """
+        self.steers = steers
+        handler = self.handlers.get(text_of(payload, "hook_event_name"))
+        answer = handler(payload) if handler is not None else None
+        return answer if answer is not None and steers else {}
+
+    def refuses(self, answer: Answer) -> bool:
+        """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
+        return "permissionDecision" in answer.get("hookSpecificOutput", ())
+
+
+class News:
+    """Tell an agent what its decisions have for it, each piece once, and learn which of it was seen."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._last_told = ""
+        self._unseen: dict[str, Guidance] = {}
+
+    def next(self) -> str:
+        """Return what the agent is to know before its next step, empty if it knows."""
+        decision = self._monitor.decide()
+        text = decision.message if decision.kind in ("warn", "block") else ""
+        if decision.guidance:
+            text = decision.guidance.text
+        text = excerpt(text, MAX_CONTEXT)
+        if not text or text == self._last_told:
+            return ""
+        self._last_told = text
+        if decision.guidance:
+            self._unseen[text] = decision.guidance
+        return text
+
+    def seen(self, text: str) -> None:
+        """Record that the agent was shown a text."""
+        if (guidance := self._unseen.pop(text, None)) is not None:
+            self._monitor.delivered(guidance)
+
+
+def text_of(payload: Payload, name: str) -> str:
+    """Return a text of a payload, empty if it has none of that name.
+
+    Examples
+    --------
+    >>> text_of({"tool_name": "Bash"}, "tool_name"), text_of({"tool_name": 7}, "tool_name")
+    ('Bash', '')
+    """
+    value = payload.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def context(event: str, text: str) -> Answer:
+    """Return the answer that adds a text to what the agent reads next.
+
+    Examples
+    --------
+    >>> context("PostToolUse", "It failed twice.")
+    {'hookSpecificOutput': {'hookEventName': 'PostToolUse', 'additionalContext': 'It failed twice.'}}
+    """
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": excerpt(text, MAX_CONTEXT)}}
+
+
+def refusal(decision: Decision) -> str:
+    """Return why a call is refused, in words for the agent."""
+    reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")
+    return excerpt(f"coherence refused this call: {reason}", MAX_CONTEXT)

@@ -1,0 +1,9 @@
+"""Clients whose hooks the daemon answers."""
+
+from __future__ import annotations
+
+from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.host_session import HostSession
+
+HOSTS: dict[str, type[HostSession]] = {each.HOST: each for each in (ClaudeCodeSession,)}
+"""Name of a client -> how a session of it is followed."""
