@@ -11,16 +11,13 @@ from coherence.core.readings import one_line
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     SCOPES,
-    Change,
     Scope,
-    SettingsError,
-    apply_change,
     disabling_file,
-    plan_install,
-    plan_removal,
+    hook_groups,
     settings_path,
 )
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
+from coherence.integrations.hook_settings import Change, SettingsError, apply_change, plan_install, plan_removal
 
 
 @click.command()
@@ -47,8 +44,9 @@ def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, y
     refuse_windows()
     path = settings_path(scope)
     command = hook_command(state_folder(), observe=observe)
+    groups = hook_groups(command)
     try:
-        change = plan_removal(path) if remove else plan_install(path, command)
+        change = plan_removal(path, groups) if remove else plan_install(path, groups)
         if not remove:
             _warn(scope)
         if not change.needed:

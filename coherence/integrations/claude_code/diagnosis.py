@@ -26,13 +26,12 @@ from coherence.integrations.claude_code.settings import (
     TIMEOUT_S,
     Scope,
     disabling_file,
-    is_ours,
-    read_settings,
     settings_path,
 )
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control, only_one
 from coherence.integrations.daemon.hook_command import hook_command
+from coherence.integrations.hook_settings import is_ours, read_settings
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.store import schema

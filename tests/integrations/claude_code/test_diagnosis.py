@@ -24,14 +24,14 @@ from coherence.integrations.claude_code.diagnosis import Check, diagnose, mend
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     Scope,
-    apply_change,
-    plan_install,
+    hook_groups,
     settings_path,
 )
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import schema_of
 from coherence.integrations.daemon.folder import control
 from coherence.integrations.daemon.hook_command import hook_command
+from coherence.integrations.hook_settings import apply_change, plan_install
 from coherence.providers import MiniLMEmbedder
 from coherence.store.store import Store
 
@@ -54,7 +54,7 @@ class Place:
 
     def install(self, scope: Scope = "user", *, observe: bool = False) -> Path:
         path = settings_path(scope)
-        apply_change(plan_install(path, hook_command(self.state, observe=observe)))
+        apply_change(plan_install(path, hook_groups(hook_command(self.state, observe=observe))))
         return path
 
     def files(self) -> dict[Path, tuple[int, int]]:
