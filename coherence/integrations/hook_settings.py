@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from coherence.core.errors import CoherenceError
 from coherence.core.files import check_output, make_folder, open_input
 from coherence.integrations.daemon.hook_command import is_hook_command
+from coherence.integrations.daemon.http_place import is_http_hook
 
 BACKUP_ENDING = ".coherence-backup"
 """Ending that the name of a settings file has in the copy made before its first change."""
@@ -69,7 +70,7 @@ def is_ours(hook: dict[str, Any]) -> bool:
     >>> is_ours({"type": "command", "command": "make lint"})
     False
     """
-    return is_hook_command(hook.get("command"))
+    return is_hook_command(hook.get("command")) or is_http_hook(hook)
 
 
 def with_hooks(settings: dict[str, Any], groups: Mapping[str, Group]) -> dict[str, Any]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
-from coherence.core.decisions import Decision, Guidance
+from coherence.core.decisions import Decision, DecisionKind, Guidance
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.monitor.monitor import Monitor
 
 MAX_CONTEXT = 2_000
 """Characters of a text for the agent: clients show it no more than about these."""
+
+_MEASURING = ThreadPoolExecutor(4, "coherence-measuring")
+"""Threads on which is measured what no hook waits for."""
 
 Payload = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -69,12 +73,32 @@ class News:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
+        self._measured: Future[Decision] | None = None
         self._last_told = ""
         self._unseen: dict[str, Guidance] = {}
+        self.kind: DecisionKind = "continue"
+        """Kind of the newest decision that was looked at."""
+
+    def measure(self) -> None:
+        """Have what was recorded measured, on another thread."""
+        if self._measured is None:
+            self._measured = _MEASURING.submit(self._monitor.decide)
+
+    def now(self) -> str:
+        """Return what the agent is to know before its next step, empty if it knows; wait until that is measured."""
+        self._measured = None
+        return self._told(self._monitor.decide())
 
     def next(self) -> str:
-        """Return what the agent is to know before its next step, empty if it knows."""
-        decision = self._monitor.decide()
+        """Return the same of what :meth:`measure` has been asked for, empty while that takes its time."""
+        measured = self._measured
+        if measured is None or not measured.done():
+            return ""
+        self._measured = None
+        return self._told(measured.result())
+
+    def _told(self, decision: Decision) -> str:
+        self.kind = decision.kind
         text = decision.message if decision.kind in ("warn", "block") else ""
         if decision.guidance:
             text = decision.guidance.text

@@ -109,6 +109,10 @@ class Folding(ABC):
         self._ahead_bytes = self._kept_bytes = 0
         self._due: float | None = None
         """Time of the newest step that is to be measured as soon as nothing waits."""
+        self._awaits_vectors = False
+        """True if that step is measured as soon as its texts have vectors."""
+        self._embedded_for: float | None = None
+        """Time of the newest step whose texts were embedded ahead, as far as that worked."""
         self._others: set[int] = set()
         """Threads that wait for the lock; the background thread lets them in."""
         self._store_down = False
@@ -123,7 +127,8 @@ class Folding(ABC):
         """Fold what has been posted, as long as there is time; the caller holds the lock.
 
         Where too much waits, it is written first and measured once, at its end; so is, for who hurries, what waits
-        when three quarters of the time are over. Who does not measure leaves that for later.
+        when three quarters of the time are over. Who does not measure leaves the newest step for later. Who does not
+        hurry leaves a step until its texts have vectors.
 
         Returns
         -------
@@ -145,20 +150,29 @@ class Folding(ABC):
                 self._save(raising=False, wait_s=-1.0 if limit is None else max(limit - now, 0.0))
             if self._ahead:
                 self._fold_next()
-            elif self._inbox and ((late is not None and now > late) or self._is_behind()):
+            elif self._inbox and not self._awaits_vectors and ((late is not None and now > late) or self._is_behind()):
                 self._take_many(limit)
-            elif self._due is not None and measures:
+            elif self._due is not None and (measures or (hurries and self._inbox)):
+                self._awaits_vectors = not hurries and self._lacks_vectors(self._due)
+                if self._awaits_vectors:
+                    return False
                 self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
             elif not self._inbox:
                 self._report_losses()
             elif (taken := self._inbox.pop()) is not None:
                 ts, event = taken[0], self._prepared(taken[1])
                 self._apply(ts, event)
-                if self._is_measured_after(event) and not measures:
+                if not self._is_measured_after(event):
+                    continue
+                self._awaits_vectors = measures and not hurries and self._lacks_vectors(ts)
+                if self._awaits_vectors or not measures:
                     self._due = ts
-                elif self._is_measured_after(event):
+                else:
                     self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
         return True
+
+    def _lacks_vectors(self, ts: float) -> bool:
+        return ts != self._embedded_for and bool(self.pipeline.unembedded())
 
     def _holds_much(self, most: int) -> bool:
         """Return whether so much waits to be written, or so many events, that it is written before more is taken."""
@@ -264,7 +278,7 @@ class Folding(ABC):
         """Measure, with what comes from outside of the agent; the caller holds the lock, and nothing is ahead."""
         recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
         tree, received = around.tree, around.received
-        self._due = None
+        self._due, self._awaits_vectors = None, False
         self.pipeline.limit(until)
         self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
         self.pipeline.limit(None)

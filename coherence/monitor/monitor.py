@@ -338,7 +338,7 @@ class Monitor(HostEvents, MonitorView):
 
         return await asyncio.to_thread(self.decide)
 
-    def check(self, tool: str, arguments: Any = None) -> Decision:
+    def check(self, tool: str, arguments: Any = None, *, wait: bool = True) -> Decision:
         """Return whether a call may run, before it does. Kind ``block`` = it should not; your code has to stop it.
 
         A used-up budget refuses the next call. A rule that blocks refuses the calls that ``config.block`` names. Other
@@ -351,6 +351,9 @@ class Monitor(HostEvents, MonitorView):
         - a call that breaks what somebody has forbidden in words.
 
         :meth:`unblock` lets such a call through. The question is recorded.
+
+        With ``wait=False``, the answer does not wait for the measurement of what has just been recorded, which follows:
+        budgets and all that is refused individually are judged as ever, a block by the light from the step before.
         """
         before, THREAD.asking = THREAD.asking, self._asking
         try:
@@ -367,7 +370,7 @@ class Monitor(HostEvents, MonitorView):
             THREAD.asking = before
         if self._off:
             return Decision(seq=0, kind="continue")
-        result = None if self._worker.closed else self._ask(lambda: self._worker.check(call))
+        result = None if self._worker.closed else self._ask(lambda: self._worker.check(call, measures=wait))
         return unjudged(call.tool_name, bytes(call.arguments)) if result is None else result.decision
 
     def label_run(self, label: Label | None) -> None:

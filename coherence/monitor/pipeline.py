@@ -220,6 +220,15 @@ class AgentPipeline:
         if self.measures and not self.changed and self.unjudged and not self.state.facts.calls:
             self.semantics.drift(asked=True)
 
+    def unembedded(self) -> list[str]:
+        """Return the texts that the next measurement would have to embed, if an embedder of this package does."""
+        return self.sensor.unembedded() if self.measures and self.changed else []
+
+    def embed(self, texts: Sequence[str], until: float) -> None:
+        """Embed texts ahead of the next measurement, until a time (monotonic); any thread may, at any time."""
+        if self.semantics.cache is not None:
+            self.semantics.cache.make(texts, until, [])
+
     @property
     def corrections(self) -> Corrections:
         """Corrections that users have given."""

@@ -229,8 +229,11 @@ class Worker(Folding):
             finally:
                 self._lock.release()
 
-    def check(self, call: events.ToolCall) -> TickResult | None:
-        """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it."""
+    def check(self, call: events.ToolCall, *, measures: bool = True) -> TickResult | None:
+        """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it.
+
+        Without ``measures``, the step before the call is measured afterwards.
+        """
         if is_inside():
             return None
         until = monotonic() + self._config.timeout_s
@@ -243,7 +246,7 @@ class Worker(Folding):
                 self._late("check")
                 return None
             try:
-                if not self._advance(until):
+                if not self._advance(until, measures=measures) and self._waits:
                     self._late("check")
                     return None
                 ticked = events.Ticked(
@@ -254,6 +257,8 @@ class Worker(Folding):
             finally:
                 self.pipeline.limit(None)
                 self._lock.release()
+                if self._due is not None:
+                    self._wake()
 
     def _late(self, reason: str) -> TickResult | None:
         """Return the newest result, for what came since could not be folded in time; say so once."""
@@ -302,6 +307,11 @@ class Worker(Folding):
                 self._save(raising=raising, last=True)
             finally:
                 self._save_lessons(wait_s=LESSONS_WAIT_S)
+
+    @property
+    def _waits(self) -> bool:
+        """True if events wait to be folded."""
+        return bool(self._inbox or self._ahead)
 
     @property
     def _waiting(self) -> int:
@@ -449,14 +459,7 @@ class Worker(Folding):
         if not self._has_asked_for_model:
             self._has_asked_for_model = True
             MODELS.add(self.pipeline.semantics.cache, self)
-        if self._others:
-            sleep(YIELD_S)
-        with self._lock:
-            pause = self._quiet_in()
-            done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
-            if done and not self._others:
-                with suppress(Exception):  # the tick that needs it will say
-                    self.pipeline.foresee()
+        done, pause = self._fold_what_is_due()
         recorder = self.recorder
         due_in = recorder.due_in if recorder is not None else None
         if due_in == 0.0 and (not self._store_down or monotonic() >= self._retry_at):
@@ -469,6 +472,25 @@ class Worker(Folding):
         if not done:
             return pause
         return RETRY_S if self._store_down or self._taught else due_in
+
+    def _fold_what_is_due(self) -> tuple[bool, float]:
+        """Fold and measure for one turn; return whether nothing is left, and for how long none may be measured."""
+        while True:
+            if self._others:
+                sleep(YIELD_S)
+            with self._lock:
+                pause = self._quiet_in()
+                done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
+                if done and not self._others:
+                    with suppress(Exception):  # the tick that needs it will say
+                        self.pipeline.foresee()
+                step = self._due if self._awaits_vectors else None
+                texts = self.pipeline.unembedded() if step is not None and self._lacks_vectors(step) else []
+            if not texts:
+                return done, pause
+            # Without the lock: a question about a call must not wait for a model.
+            self.pipeline.embed(texts, monotonic() + self._config.timeout_s)
+            self._embedded_for = step
 
     def _quiet_in(self) -> float:
         """Return for how long no measurement may begin: with full durability, the host's next call would wait for it.
@@ -518,7 +540,7 @@ class Worker(Folding):
         self._inbox.clear()
         self._ahead.clear()
         self._ahead_bytes = 0
-        self._due = None
+        self._due, self._awaits_vectors = None, False
         self._others.clear()
         self._called = False
         if self._lesson_recall is not None:

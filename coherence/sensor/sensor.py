@@ -203,6 +203,16 @@ class CoherenceSensor:
         in_place = self._plan.in_place and self._on_reading is None
         return drive_sync(self._steps(tick, in_place=in_place, until=until))
 
+    def unembedded(self) -> list[str]:
+        """Return the texts that a measurement would have to embed now.
+
+        Returns
+        -------
+        list of str
+            Empty also if the provider or the embedder is not of this package: theirs are asked at a tick only.
+        """
+        return self._plan.unembedded(self._windows)
+
     def _steps(self, tick: Tick | None, *, in_place: bool = False, until: float | None = None) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")

@@ -265,6 +265,17 @@ class MeasurePlan:
             evidence=freeze(evidence),
         )
 
+    def unembedded(self, windows: Windows) -> list[str]:
+        """Return the texts that a measurement would have to embed now, if all that it asks may run in place."""
+        if not self.metrics or not (self.state_in_place and self.embedder_in_place):
+            return []
+        wanted: dict[str, None] = {}
+        for kind, getter in self.getters.items():
+            texts = as_texts(getter(), windows[kind].raw)
+            if texts is not windows[kind].raw:
+                wanted |= dict.fromkeys(windows[kind].unseen(texts))
+        return self.cache.find(wanted, {}) if wanted else []
+
     def blank(self, seq: int, ts: float, source: str, kind: str, message: str) -> Reading:
         """Return the reading of a tick at which nothing could be measured."""
         unknown = dict.fromkeys(self.names, message)

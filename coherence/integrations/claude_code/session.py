@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
@@ -16,6 +20,9 @@ from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
 """Weight of a subagent's pressure for the one that started it, to begin with."""
+
+REPEATED = 8
+"""Newest calls among which one that is made again is looked for."""
 
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
@@ -34,6 +41,8 @@ class _Agent:
         """Words that a hook has told before the transcript."""
         self._last_said = ""
         self.news = News(monitor)
+        self._calls: deque[bytes] = deque(maxlen=REPEATED)
+        self._trouble = False
 
     def catch_up(self, until: Collection[str] | None = None) -> None:
         """Record what the transcript says, up to some calls."""
@@ -59,6 +68,31 @@ class _Agent:
         if found is not None and found.usage is not None:
             tokens = found.usage.to_counters()
             self.monitor.usage(tokens_in=tokens.tokens_in, tokens_out=tokens.tokens_out, model=found.model or None)
+
+    @property
+    def troubled(self) -> bool:
+        """True if something of this step has failed or was done before, or the newest decision was no plain yes.
+
+        Only then a hook waits for the step to be measured: what there is to tell must be told before the next call.
+        """
+        return self._trouble or self.news.kind != "continue"
+
+    def note_call(self, tool: str, arguments: object) -> None:
+        """Remember a call; one that was made before is trouble."""
+        call = blake2b(msgspec.json.encode((tool, arguments)), digest_size=8).digest()
+        self._trouble |= call in self._calls
+        self._calls.append(call)
+
+    def note_trouble(self) -> None:
+        """Remember that a call of this step has failed, or a subagent of it."""
+        self._trouble = True
+
+    def end_step(self) -> str:
+        """Return what the agent is to know before its next call, as far as it is measured."""
+        told = self.news.now() if self.troubled else self.news.next()
+        self.news.measure()
+        self._trouble = False
+        return told
 
     def say(self, text: str) -> None:
         """Record the agent's last words, unless the transcript has told them."""
@@ -140,10 +174,12 @@ class ClaudeCodeSession(HostSession):
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
         agent.catch_up({text_of(payload, "tool_use_id")})
-        decision = agent.monitor.check(tool, arguments)
+        decision = agent.monitor.check(tool, arguments, wait=agent.troubled)
         if decision or not self.steers:
+            agent.note_call(tool, arguments)
             agent.monitor.tool_call(tool, arguments, call=text_of(payload, "tool_use_id") or None)
-            return None
+            told = agent.news.next()
+            return context("PreToolUse", told) if told else None
         return _denied(decision)
 
     def _on_result(self, payload: Payload) -> None:
@@ -167,6 +203,8 @@ class ClaudeCodeSession(HostSession):
     def _record_result(self, payload: Payload, text: Any, *, error: bool) -> None:
         duration, agent = payload.get("duration_ms"), self._agent(payload)
         agent.catch_up({text_of(payload, "tool_use_id")})
+        if error:
+            agent.note_trouble()
         agent.monitor.tool_result(
             text,
             error=error,
@@ -179,7 +217,7 @@ class ClaudeCodeSession(HostSession):
         agent, calls = self._agent(payload), payload.get("tool_calls")
         asked = [each for each in calls if isinstance(each, Mapping)] if isinstance(calls, list) else []
         agent.catch_up({text_of(each, "tool_use_id") for each in asked})
-        text = agent.news.next()
+        text = agent.end_step()
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
@@ -191,7 +229,9 @@ class ClaudeCodeSession(HostSession):
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))
-        agent.monitor.decide()
+        agent.news.measure()
+        if agent.troubled:
+            self._agent({}).note_trouble()  # the main agent works with what this one has found
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from coherence.integrations.daemon.http_place import HttpPlace
 from coherence.integrations.hook_settings import Group, SettingsError, read_settings
 
 Scope: TypeAlias = Literal["user", "project", "local"]
@@ -33,6 +34,9 @@ EVENTS: dict[str, str | None] = {
 }
 """Event that gets a hook: its matcher, ``None`` for an event that gets none."""
 
+HTTP_EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
+"""Events of each step, which the client may post itself; the others start the daemon, or must not be lost."""
+
 TIMEOUT_S = 5
 """Seconds after which Claude Code gives a hook up."""
 
@@ -52,8 +56,17 @@ def settings_path(scope: Scope, project: Path | None = None) -> Path:
     return (project or Path.cwd()) / ".claude" / name
 
 
-def hook_groups(command: str) -> dict[str, Group]:
+def hook_groups(command: str, http: HttpPlace | None = None, *, observe: bool = False) -> dict[str, Group]:
     """Return the hooks of all :data:`EVENTS`, which run a command.
+
+    Parameters
+    ----------
+    command : str
+        From :func:`~coherence.integrations.daemon.hook_command.hook_command`.
+    http : HttpPlace, optional
+        Where the daemon answers :data:`HTTP_EVENTS`, which the client then posts itself.
+    observe : bool
+        Only look on, for what is posted.
 
     Examples
     --------
@@ -61,8 +74,12 @@ def hook_groups(command: str) -> dict[str, Group]:
     {'matcher': '*', 'hooks': [{'type': 'command', 'command': 'hook', 'timeout': 5}]}
     """
     entry = {"type": "command", "command": command, "timeout": TIMEOUT_S}
+    post = http.hook("claude-code", "observe" if observe else "steer", TIMEOUT_S) if http is not None else entry
     return {
-        event: {**({} if matcher is None else {"matcher": matcher}), "hooks": [entry]}
+        event: {
+            **({} if matcher is None else {"matcher": matcher}),
+            "hooks": [post if event in HTTP_EVENTS else entry],
+        }
         for event, matcher in EVENTS.items()
     }
 

@@ -28,6 +28,7 @@ from coherence.integrations.daemon.control import (
     schema_of,
     unblock_agents,
 )
+from coherence.integrations.daemon.http_door import HttpDoor
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
@@ -129,6 +130,7 @@ class HookDaemon:
         self._unreadable: set[Path] = set()
         self._used = time.monotonic()
         self._retired = threading.Event()
+        self._door = HttpDoor(folder, self.handle, MAX_PAYLOAD)
 
     def handle(self, raw: bytes) -> bytes:
         """Return the answer to a request, empty where there is nothing to say. Never raises: the agent goes on."""
@@ -158,12 +160,23 @@ class HookDaemon:
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
             answer = found.session.handle(request.payload, steers=request.steers)
+            answer = answer or self._warning(request.payload)
             if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             if found.session.ended:
                 self._close(name)
                 forget_refusals(self.folder, name)
             return answer
+
+    def _warning(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return what the person must know, and refuse the prompt if another user's process would get what follows."""
+        if not self._door.shut:
+            return {}
+        told = f"coherence: {self._door.shut}; the hooks of each step are not answered. Run: coherence init --yes"
+        event = payload.get("hook_event_name")
+        if event == "UserPromptSubmit" and self._door.is_strangers():
+            return {"decision": "block", "reason": f"{told}, and start the client again"}
+        return {"systemMessage": told} if event == "SessionStart" else {}
 
     @contextmanager
     def _held(self, name: str, host: str) -> Iterator[_Open]:
@@ -184,7 +197,12 @@ class HookDaemon:
     def _control(self, raw: bytes) -> bytes:
         try:
             command = read_command(raw)
-            commands = {"status": self._status, "stop": self._stop, "unblock": self._unblock}
+            commands = {
+                "status": self._status,
+                "stop": self._stop,
+                "unblock": self._unblock,
+                "prove": self._prove,
+            }
             if command.do not in commands:
                 raise CommandError(f"unknown command {excerpt(command.do)}; there are {', '.join(commands)}")
             found = {"schema": schema_of(command.do), "pid": os.getpid(), **commands[command.do](command)}
@@ -208,6 +226,12 @@ class HookDaemon:
     def _stop(self, command: Command) -> dict[str, Any]:
         self._retired.set()
         return {}
+
+    def _prove(self, command: Command) -> dict[str, Any]:
+        """Return what shows whether this process listens on its port, which may have been named a moment ago."""
+        self._door.mind()
+        word, answer = self._door.prove()
+        return {"port": self._door.port, "shut": self._door.shut, "word": word, "answer": answer}
 
     def _unblock(self, command: Command) -> dict[str, Any]:
         name = clean(command.session, MAX_SESSION) if command.session is not None else self._newest()
@@ -260,12 +284,20 @@ class HookDaemon:
             self.read_spool()
             with _Server(self) as server:
                 (self.folder / hook.WAKING).unlink(missing_ok=True)
-                while not self._retired.is_set() and time.monotonic() - self._used < self.idle_s:
+                while not self._retired.is_set() and (self._is_waited_for() or not self._is_idle()):
                     self.read_spool()
+                    self._door.mind()
                     server.handle_request()
                     self._close_idle()
         finally:
             self.close()
+
+    def _is_idle(self) -> bool:
+        return time.monotonic() - self._used >= self.idle_s
+
+    def _is_waited_for(self) -> bool:
+        """Tell whether a session goes on whose hooks cannot start the daemon themselves."""
+        return self._door.is_open and bool(self._open)
 
     def _close_idle(self) -> None:
         for name, each in list(self._open.items()):
@@ -282,7 +314,8 @@ class HookDaemon:
             found.session.fleet.close()
 
     def close(self) -> None:
-        """Close all sessions and the store."""
+        """Close the door, all sessions and the store."""
+        self._door.close()
         for name in list(self._open):
             self._close(name)
         self.store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from monitor.helpers import until
 
+from coherence.core.decisions import Decision
 from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
@@ -45,6 +48,51 @@ def fleet() -> Iterator[Fleet]:
 
 def kinds(fleet: Fleet, agent: str = ClaudeCodeSession.HOST) -> list[Any]:
     return [record.event for record in reversed(fleet.agent(agent).events())]  # they come newest first
+
+
+def result(command: str, text: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    asked = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": f"t{number}"}
+    return event("PostToolUse", **asked, tool_response={"stdout": text, "stderr": ""}, **fields)
+
+
+def test_handle_waits_for_a_measurement_only_where_there_is_trouble(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    asked: list[str] = []
+    decide = session.monitor.decide
+
+    def note() -> Decision:
+        asked.append(threading.current_thread().name.partition("_")[0])
+        return decide()
+
+    monkeypatch.setattr(session.monitor, "decide", note)
+    session.handle(event("UserPromptSubmit", prompt="Count the files."))
+    here, behind = threading.current_thread().name, "coherence-measuring"
+    for number, (command, failed) in enumerate([("ls a", False), ("ls b", False), ("ls c", True), ("ls a", False)]):
+        session.handle(call(command, number))
+        session.handle(failure(command, "no", number) if failed else result(command, "3 files", number))
+        session.handle(event("PostToolBatch", tool_calls=[]))
+        until(lambda number=number: asked.count(behind) == number + 1)  # type: ignore[misc]
+    # the third has failed and the fourth repeats the first
+    assert [each for each in asked if each == here] == [here] * 2
+
+
+def test_handle_tells_before_the_next_call_what_was_measured_meanwhile(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    warns = Decision(seq=9, kind="warn", message="Little is left.")
+    monkeypatch.setattr(session.monitor, "decide", lambda: warns)
+    session.handle(call("ls a", 1))
+    session.handle(result("ls a", "3 files", 1))
+    assert session.handle(event("PostToolBatch", tool_calls=[])) == {}  # nothing had been measured before
+    told: list[Any] = [{}]
+    while not told[-1]:
+        told.append(session.handle(call(f"ls {len(told)}", len(told))))
+    assert "Little is left." in told[-1]["hookSpecificOutput"]["additionalContext"]
+    assert "permissionDecision" not in told[-1]["hookSpecificOutput"]
+    assert session.handle(call("ls z", 99)) == {}  # told once
 
 
 def test_handle_every_recorded_payload_is_taken_in(fleet: Fleet) -> None:
