@@ -475,12 +475,13 @@ class Worker(Folding):
 
     def _fold_what_is_due(self) -> tuple[bool, float]:
         """Fold and measure for one turn; return whether nothing is left, and for how long none may be measured."""
+        end = monotonic() + TURN_S
         while True:
             if self._others:
                 sleep(YIELD_S)
             with self._lock:
                 pause = self._quiet_in()
-                done = self._advance(monotonic() + TURN_S, hurries=False, measures=not pause)
+                done = self._advance(end, hurries=False, measures=not pause)
                 if done and not self._others:
                     with suppress(Exception):  # the tick that needs it will say
                         self.pipeline.foresee()
@@ -491,6 +492,8 @@ class Worker(Folding):
             # Without the lock: a question about a call must not wait for a model.
             self.pipeline.embed(texts, monotonic() + self._config.timeout_s)
             self._embedded_for = step
+            if monotonic() > end:  # others wait for this thread, too
+                return False, pause
 
     def _quiet_in(self) -> float:
         """Return for how long no measurement may begin: with full durability, the host's next call would wait for it.
