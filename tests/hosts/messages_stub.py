@@ -79,6 +79,8 @@ class MessagesStub:
         What a client takes as its base URL.
     requests
         The bodies of all requests for messages, oldest first.
+    spans
+        Begin and end of each turn in the stub, in seconds of :func:`time.monotonic`.
     others
         Method and path of everything else that was asked for.
     """
@@ -86,6 +88,7 @@ class MessagesStub:
     def __init__(self, scripts: Scripts) -> None:
         self.scripts = scripts
         self.requests: list[Body] = []
+        self.spans: list[tuple[float, float]] = []
         self.others: list[str] = []
         self._server = _Server(self)
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -187,9 +190,12 @@ class _Handler(BaseHTTPRequestHandler):
             stub.others.append(f"POST {path}")
             self._send_json({"input_tokens": len(raw) // 4})
         elif path == "/v1/messages":
+            began = time.monotonic()
             body = json.loads(raw)
             stub.requests.append(body)
             self._answer(body, len(raw) // 4)
+            if body.get("tools"):
+                stub.spans.append((began, time.monotonic()))
         else:
             self._refuse_path()
 
