@@ -178,12 +178,9 @@ def unblock_agents(fleet: Fleet, agent: str | None, reason: str) -> list[dict[st
     ended = []
     for name, monitor in monitors.items():
         monitor.decide()  # what blocks is known from a tick
-        with monitor._worker.settled() as pipeline:
-            data = pipeline.regulator.data
-            rules = list(data.blocking)
-            call = bool(data.refused_calls) and bool(data.refused_calls[-1].call)
-        if agent is not None or rules or call or decisions.get(name) == "block":
+        blocking = monitor.blocking
+        if agent is not None or blocking or decisions.get(name) == "block":
             monitor.unblock(reason)
             monitor.decide()
-            ended.append({"agent": name, "rules": rules, "call": call})
+            ended.append({"agent": name, "rules": list(blocking.rules), "call": blocking.call is not None})
     return ended
