@@ -9,8 +9,10 @@ from typing import Any
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.prompts import is_command, unblock_reason
 from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
+from coherence.integrations.daemon.control import ended_in_words, unblock_agents
 from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
 from coherence.monitor.monitor import Monitor
 
@@ -130,12 +132,26 @@ class ClaudeCodeSession(HostSession):
             told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
         return context("SessionStart", told)
 
-    def _on_prompt(self, payload: Payload) -> None:
+    def _on_prompt(self, payload: Payload) -> Answer | None:
         prompt = text_of(payload, "prompt")
         agent = self._agent(payload)
         agent.catch_up()
-        if not prompt.startswith(_NO_REQUEST):
+        reason = unblock_reason(prompt)
+        if reason is not None:
+            return self._unblock(reason)
+        if not prompt.startswith(_NO_REQUEST) and not is_command(prompt):
             agent.monitor.message("user", prompt)
+        return None
+
+    def _unblock(self, reason: str) -> Answer:
+        """End what blocks the agents, as the person asks, and tell both."""
+        ended = unblock_agents(self.fleet, None, reason)
+        self.unblocked = True
+        told = "; ".join(map(ended_in_words, ended)) or "no agent is blocked"
+        return {
+            "systemMessage": f"coherence: {told}",
+            **context("UserPromptSubmit", f"coherence, asked by the user to end a block: {told}"),
+        }
 
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
