@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,9 @@ from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import CONTROL, schema_of
 
 LOCK = "daemon.lock"
+
+START_S = 30.0
+"""Seconds in which a daemon that was started must answer."""
 
 
 def enter(folder: Path) -> None:
@@ -93,3 +99,46 @@ def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | No
     if found.get("schema") != schema_of(do):
         raise CoherenceError("the daemon is of another version; it ends at the next hook")
     return found
+
+
+def start_daemon(folder: Path, *options: str) -> tuple[int, bool]:
+    """Start a daemon in the background, unless one runs; return its process id, and whether it is a new one.
+
+    The state folder becomes the current one.
+
+    Parameters
+    ----------
+    folder : Path
+        State folder, made if it is missing.
+    *options
+        More options of ``coherence daemon run``.
+
+    Raises
+    ------
+    CoherenceError
+        If it ends, or does not answer in time; the message says where its log is.
+    """
+    enter(folder)
+    process, problem = None, ""
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        try:
+            if (found := control(folder, "status")) is not None:
+                return found["pid"], process is not None and found["pid"] == process.pid
+        except CoherenceError as error:  # the one before is ending, or is of another version
+            problem = f": {error}"
+        if process is None or process.poll() == 0:  # it ends with 0 where another one has the lock
+            process = _spawn(folder, options)
+        elif process.poll() is not None:
+            raise CoherenceError(f"the daemon ended with {process.returncode}: coherence daemon logs says why")
+        time.sleep(0.05)
+    raise CoherenceError(f"the daemon does not answer within {START_S:g} s{problem}: see coherence daemon logs")
+
+
+def _spawn(folder: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a daemon that prints into the log in the current folder."""
+    command = [sys.executable, "-m", "coherence", "daemon", "run", "--state", str(folder), *options]
+    with open(os.open(hook.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as log:
+        return subprocess.Popen(  # noqa: S603 - this very program
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )

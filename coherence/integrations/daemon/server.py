@@ -29,6 +29,7 @@ from coherence.integrations.daemon.control import (
     unblock_agents,
 )
 from coherence.integrations.daemon.doubles import Doubles
+from coherence.integrations.daemon.log import rotate_log
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
@@ -272,6 +273,7 @@ class HookDaemon:
                 (self.folder / hook.WAKING).unlink(missing_ok=True)
                 while not self._retired.is_set() and time.monotonic() - self._used < self.idle_s:
                     self.read_spool()
+                    rotate_log()
                     server.handle_request()
                     self._close_idle()
         finally:
