@@ -100,7 +100,7 @@ def test_plan_plugin_writes_through_no_link(tmp_path: Path, link: str) -> None:
     write(folder)
     (folder / link).rename(elsewhere)
     (Path(os.path.abspath(folder / link))).symlink_to(elsewhere)
-    with pytest.raises(SettingsError, match="symbolic link|no folder"):
+    with pytest.raises(SettingsError, match=r"symbolic link|no folder"):
         plan_plugin(folder, files(observe=True))
 
 
