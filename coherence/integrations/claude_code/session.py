@@ -90,6 +90,8 @@ class ClaudeCodeSession(HostSession):
         super().__init__(fleet, session)
         self._agents: dict[str, _Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
+        self._schedules_unblocking = False
+        """True while the client will enter in the person's place what ends a block."""
         self.handlers = {
             "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
@@ -145,6 +147,8 @@ class ClaudeCodeSession(HostSession):
 
     def _unblock(self, reason: str) -> Answer:
         """End what blocks the agents, as the person asks, and tell both."""
+        if self._schedules_unblocking:
+            return {"systemMessage": "coherence: no block was ended, since an agent may have scheduled this prompt"}
         ended = unblock_agents(self.fleet, None, reason)
         self.unblocked = True
         told = "; ".join(map(ended_in_words, ended)) or "no agent is blocked"
@@ -204,6 +208,9 @@ class ClaudeCodeSession(HostSession):
     def _on_stop(self, payload: Payload) -> None:
         if "agent_type" in payload and not text_of(payload, "agent_type"):
             return  # the end of a compaction
+        if isinstance(scheduled := payload.get("session_crons"), list):
+            prompts = (text_of(each, "prompt") for each in scheduled if isinstance(each, Mapping))
+            self._schedules_unblocking = any(unblock_reason(prompt) is not None for prompt in prompts)
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))

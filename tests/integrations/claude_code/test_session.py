@@ -270,3 +270,16 @@ def test_handle_unblocking_nothing_says_so_and_other_prompts_unblock_nothing(fle
     asked = event("PreToolUse", tool_name="Skill", tool_input={"skill": "coherence:unblock"}, tool_use_id="t8")
     session.handle(asked)
     assert session.handle(call("rm -rf /", 9))
+
+
+def test_handle_a_prompt_that_an_agent_has_scheduled_unblocks_nothing(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    assert session.handle(call("rm -rf /"))
+    unblock = event("UserPromptSubmit", prompt="/coherence:unblock by cron")
+    crons = [{"id": "9594d5be", "schedule": "* * * * *", "recurring": False, "prompt": unblock["prompt"]}]
+    session.handle(event("Stop", session_crons=crons))
+    assert "no block was ended" in session.handle(unblock)["systemMessage"] and not session.unblocked
+    assert session.handle(call("rm -rf /", 2))
+    session.handle(event("Stop", session_crons=[]))  # it has been entered, once
+    assert session.handle(unblock)["systemMessage"].endswith("may run") and session.unblocked
+    assert session.handle(call("rm -rf /", 3)) == {}
