@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,26 +117,24 @@ def start_daemon(folder: Path, *options: str) -> tuple[int, bool]:
         If it ends, or does not answer in time; the message says where its log is.
     """
     enter(folder)
-    process, problem = None, ""
+    process, problem = 0, ""
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         try:
             if (found := control(folder, "status")) is not None:
-                return found["pid"], process is not None and found["pid"] == process.pid
+                return found["pid"], found["pid"] == process
         except CoherenceError as error:  # the one before is ending, or is of another version
             problem = f": {error}"
-        if process is None or process.poll() == 0:  # it ends with 0 where another one has the lock
-            process = _spawn(folder, options)
-        elif process.poll() is not None:
-            raise CoherenceError(f"the daemon ended with {process.returncode}: coherence daemon logs says why")
+        ended = _exit_status(process) if process else 0
+        if ended == 0:  # so it ends where another one has the lock
+            process = hook.spawn(*options)
+        elif ended is not None:
+            raise CoherenceError(f"the daemon ended with {ended}: coherence daemon logs says why")
         time.sleep(0.05)
     raise CoherenceError(f"the daemon does not answer within {START_S:g} s{problem}: see coherence daemon logs")
 
 
-def _spawn(folder: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a daemon that prints into the log in the current folder."""
-    command = [sys.executable, "-m", "coherence", "daemon", "run", "--state", str(folder), *options]
-    with open(os.open(hook.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as log:
-        return subprocess.Popen(  # noqa: S603 - this very program
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+def _exit_status(process: int) -> int | None:
+    """Return the exit status of a child, ``None`` while it runs."""
+    ended, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
