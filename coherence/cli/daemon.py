@@ -8,9 +8,14 @@ from pathlib import Path
 
 import click
 
-from coherence.cli.target import default_store
+from coherence.cli.target import default_store, refuse_windows
 from coherence.core.errors import CoherenceError
+from coherence.core.readings import one_line
 
+STORE = click.option("--store", type=click.Path(path_type=Path), help="File that keeps everything.")
+IDLE = click.option(
+    "--idle", type=click.FloatRange(min=1.0), default=1_800.0, help="Seconds without a hook before it ends."
+)
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path),
@@ -20,13 +25,13 @@ STATE = click.option(
 
 @click.group()
 def daemon() -> None:
-    """Run and stop the process that hooks talk to."""
+    """Start and stop the process that hooks talk to, and read its log."""
 
 
 @daemon.command()
 @STATE
-@click.option("--store", type=click.Path(path_type=Path), help="File that keeps everything.")
-@click.option("--idle", type=click.FloatRange(min=1.0), default=1_800.0, help="Seconds without a hook before it ends.")
+@STORE
+@IDLE
 def run(state: Path | None, store: Path | None, idle: float) -> None:
     """Answer hooks here until there are none for a while. Hooks start it themselves."""
     from coherence.core.files import make_folder
@@ -47,6 +52,48 @@ def run(state: Path | None, store: Path | None, idle: float) -> None:
                 click.echo("a daemon runs already")
     except CoherenceError as error:
         raise click.ClickException(str(error)) from error
+
+
+@daemon.command()
+@STATE
+@STORE
+@IDLE
+def start(state: Path | None, store: Path | None, idle: float) -> None:
+    """Start the daemon in the background, and wait until it answers.
+
+    Hooks start it themselves; this is for a first session that is to be steered from its first call on. Exit status: 0
+    ok, also if one runs already, 1 it does not come.
+    """
+    refuse_windows()
+    from coherence.integrations.daemon.folder import start_daemon
+    from coherence.integrations.daemon.hook_command import state_folder
+
+    options = ["--idle", f"{idle:g}", *([] if store is None else ["--store", str(store.absolute())])]
+    try:
+        pid, new = start_daemon((state or state_folder()).absolute(), *options)
+    except (CoherenceError, OSError) as error:
+        raise click.ClickException(one_line(str(error))) from error
+    click.echo(f"daemon {pid} {'runs' if new else 'runs already'}")
+
+
+@daemon.command()
+@STATE
+@click.option("-n", "--lines", type=click.IntRange(min=1), default=40, show_default=True, help="Lines at most.")
+def logs(state: Path | None, lines: int) -> None:
+    """Print the newest lines of the daemon's log, oldest first."""
+    from coherence.integrations.daemon.hook import LOG
+    from coherence.integrations.daemon.hook_command import state_folder
+    from coherence.integrations.daemon.log import newest_lines
+
+    folder = (state or state_folder()).absolute()
+    try:
+        found = newest_lines(folder, lines)
+    except OSError as error:
+        raise click.ClickException(one_line(f"{error.filename or folder / LOG}: {error.strerror or error}")) from error
+    if found is None:
+        click.echo(one_line(f"no log in {folder} yet"), err=True)
+    for line in found or ():
+        click.echo(one_line(line))
 
 
 @daemon.command()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
+from coherence.integrations.claude_code.plugin import PLUGIN, installed_plugin
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     SCOPES,
@@ -34,14 +36,26 @@ from coherence.integrations.hook_settings import Change, SettingsError, apply_ch
 @click.option(
     "--observe", is_flag=True, help="Have the hooks only look on: nothing is said to the agent, nothing refused."
 )
+@click.option(
+    "--plugin",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the hooks as a plug-in into a folder of its own; no settings change.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, yes: bool) -> None:
+def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, plugin: Path | None, yes: bool) -> None:
     """Put hooks into the settings of Claude Code, so that its sessions are followed.
 
     What is in the settings stays, and a copy of the file is kept beside it. Exit status: 0 ok, 1 you said no, 2 bad
     usage or a file that cannot be changed.
     """
     refuse_windows()
+    if plugin is not None:
+        from coherence.cli.init_plugin import write_plugin
+
+        if remove:
+            raise click.UsageError(f"--remove is for settings; claude plugin uninstall {PLUGIN} removes the plug-in")
+        return write_plugin(plugin, observe=observe, dry_run=dry_run, diff=diff, agree=lambda: _agreed(yes=yes))
     path = settings_path(scope)
     command = hook_command(state_folder(), observe=observe)
     groups = hook_groups(command)
@@ -60,6 +74,7 @@ def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, y
         raise click.UsageError(one_line(str(error))) from error
     except OSError as error:
         raise click.UsageError(one_line(f"{error.filename or path}: {error.strerror or error}")) from error
+    return None
 
 
 def _change(change: Change, command: str, *, remove: bool, dry_run: bool, yes: bool) -> None:
@@ -68,12 +83,17 @@ def _change(change: Change, command: str, *, remove: bool, dry_run: bool, yes: b
         _say(line)
     if dry_run:
         return _say("nothing was written (--dry-run)")
+    _agreed(yes=yes)
+    apply_change(change)
+    return _say(f"done: sessions that start from now on run {'none of them' if remove else 'them'}")
+
+
+def _agreed(*, yes: bool) -> None:
+    """Return once somebody has agreed to write."""
     if not yes:
         if not _has_terminal():
             raise click.UsageError("nothing was written: there is no terminal to ask on; add --yes")
         click.confirm("Write it?", abort=True)
-    apply_change(change)
-    return _say(f"done: sessions that start from now on run {'none of them' if remove else 'them'}")
 
 
 def _install_in_words(change: Change, command: str) -> list[str]:
@@ -103,6 +123,11 @@ def _warn(scope: Scope) -> None:
     off = disabling_file(settings_path(one) for one in reversed(SCOPES))
     if off is not None:
         click.echo(one_line(f"warning: the hooks will not run: disableAllHooks is set in {off}"), err=True)
+    if (folder := installed_plugin([settings_path(one) for one in reversed(SCOPES)])) is not None:
+        note = (
+            f"note: the plug-in in {folder} has the hooks, too; one of both is enough: claude plugin uninstall {PLUGIN}"
+        )
+        click.echo(one_line(note), err=True)
 
 
 def _has_terminal() -> bool:

@@ -127,14 +127,14 @@ def unblock(state: Path | None, session: str | None, agent: str | None, reason: 
 
     REASON is recorded. Exit status: 0 ok, 1 no daemon runs, or nothing is known of the session or agent.
     """
+    from coherence.integrations.daemon.control import ended_in_words
+
     found = _asked(state, "unblock", session=session, agent=agent, reason=reason)
     if found is None:
         raise click.ClickException("no daemon runs; the next hook starts it")
     name = found["session"]
     for ended in found["agents"]:
-        what = [f"the block by {', '.join(ended['rules'])} ended"] if ended["rules"] else []
-        what += ["the call refused last may run"] if ended["call"] else []
-        click.echo(one_line(f"session {name}, {ended['agent']}: {' and '.join(what) or 'nothing blocked it'}"))
+        click.echo(one_line(f"session {name}, {ended_in_words(ended)}"))
     if not found["agents"]:
         click.echo(one_line(f"session {name}: no agent is blocked"))
     if found["refusals"]:

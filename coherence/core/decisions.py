@@ -138,6 +138,19 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.text
 
 
+class Blocking(msgspec.Struct, frozen=True):
+    """What refuses an agent's calls now, and ends by ``unblock``. False in a condition if nothing does."""
+
+    rules: tuple[str, ...] = ()
+    """Rules that block."""
+    call: int | None = None
+    """Number of the question by which the newest refused call was refused for what it is itself; ``None``: it was not,
+    or somebody has let it through; -1: it was asked in an earlier session."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rules) or self.call is not None
+
+
 class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State of an agent some actions after a firing. ``None`` = unknown."""
 

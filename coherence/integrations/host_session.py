@@ -41,6 +41,8 @@ class HostSession:
         self.fleet, self.session = fleet, session
         self.ended = False
         """True once the client has said that the session is over."""
+        self.unblocked = False
+        """True once the person has ended in a prompt what blocks; refusals that are kept end then, too."""
         self.steers = True
         """False while an event is only recorded."""
         self.monitor = fleet.agent(self.HOST, session=session, source="hook")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coherence.baseline.appraiser import mode_of
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import risk_of
-from coherence.core.decisions import Mode
+from coherence.core.decisions import Blocking, Mode
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
 from coherence.monitor.tick_result import Record, TickResult
@@ -52,6 +52,23 @@ class MonitorView:
     def mode(self) -> Mode:
         """The mode of the pressure now."""
         return mode_of(self.pressure, self._worker.pipeline.appraiser.config)
+
+    @property
+    def blocking(self) -> Blocking:
+        """What refuses the agent's calls and would end by ``unblock``: rules as of the newest tick, and a refused call.
+
+        Examples
+        --------
+        >>> from coherence import Monitor
+        >>> with Monitor(goal="List the files.", embedder=False) as m:
+        ...     calm = bool(m.blocking)
+        ...     refused = m.check("Bash", {"command": "rm -rf /"})
+        ...     blocking = m.blocking
+        >>> calm, blocking.rules, blocking.call == refused.seq
+        (False, (), True)
+        """
+        with self._worker.settled() as pipeline:
+            return pipeline.regulator.data.blocks
 
     @property
     def spent(self) -> Spent:

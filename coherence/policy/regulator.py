@@ -13,6 +13,7 @@ from coherence.core.decisions import (
     EVIDENCE,
     KINDS,
     Appraisal,
+    Blocking,
     Decision,
     DecisionKind,
     Finding,
@@ -285,6 +286,12 @@ class RegulatorState(msgspec.Struct):
     def last_step(self) -> int:
         """Step of the newest firing of any pattern, -1 before the first."""
         return max(self.fired_step.values(), default=-1)
+
+    @property
+    def blocks(self) -> Blocking:
+        """What :meth:`unblock` would end."""
+        newest = self.refused_calls[-1] if self.refused_calls else None
+        return Blocking(tuple(self.blocking), newest.seq if newest is not None and newest.call else None)
 
     def guidance(self, steps: int) -> Guidance | None:
         """Return the newest firing if it still says something about now.

@@ -126,3 +126,45 @@ def test_init_refuses_a_file_that_it_cannot_read(file: Path) -> None:
     file.unlink()
     file.mkdir()
     assert complaint(run("--yes")) == f"Error: {file}: Is a directory"
+
+
+def test_init_plugin_says_what_it_writes_and_how_it_is_installed(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my plug-in"
+    result = run("--plugin", str(folder), "--yes")
+    assert result.exit_code == 0 and result.stderr == "" and not home.exists()
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"folder:  {folder} (a new plug-in)"
+    written = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert sorted(lines[1].removeprefix("files:   ").split(", ")) == written
+    assert lines[-1].endswith(f"claude plugin marketplace add '{folder}' && claude plugin install coherence@coherence")
+    again = run("--plugin", str(folder), "--yes")
+    assert (again.exit_code, again.stdout) == (0, f"{folder} has the plug-in already: nothing to do\n")
+    observe = run("--plugin", str(folder), "--observe", "--yes").stdout.splitlines()
+    assert observe[1] == "files:   coherence/hooks/hooks.json" and "if the plug-in is installed" in observe[-1]
+
+
+def test_init_plugin_dry_run_and_diff_write_nothing(tmp_path: Path) -> None:
+    said, diff = (run("--plugin", str(tmp_path / "p"), option) for option in ("--dry-run", "--diff"))
+    assert said.stdout.endswith("nothing was written (--dry-run)\n")
+    assert f"+++ {tmp_path}/p/coherence/hooks/hooks.json" in diff.stdout
+    assert complaint(run("--plugin", str(tmp_path / "p"))).endswith("no terminal to ask on; add --yes")
+    assert not (tmp_path / "p").exists()
+
+
+def test_init_plugin_refuses_other_folders_and_remove(tmp_path: Path) -> None:
+    refused = f"Error: {tmp_path}: other things are in this folder; name a new or an empty one"
+    assert complaint(run("--plugin", str(tmp_path), "--yes")) == refused
+    removed = complaint(run("--plugin", str(tmp_path / "p"), "--remove", "--yes"))
+    assert removed.endswith("claude plugin uninstall coherence@coherence removes the plug-in")
+    assert os.listdir(tmp_path) == ["project"]
+
+
+def test_init_notes_that_settings_and_plugin_both_have_the_hooks(file: Path, tmp_path: Path) -> None:
+    assert run("--yes").exit_code == 0
+    note = run("--plugin", str(tmp_path / "p"), "--yes").stderr
+    assert note == f"note: {file} has the hooks, too; one of both is enough: coherence init --scope user --remove\n"
+    (file.parent / "plugins").mkdir()
+    known = {"coherence": {"installLocation": str(tmp_path / "p")}}
+    (file.parent / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
+    file.write_text('{"enabledPlugins": {"coherence@coherence": true}}')
+    assert f"note: the plug-in in {tmp_path / 'p'} has the hooks, too" in run("--yes").stderr

@@ -143,6 +143,24 @@ def test_blocks_refusals_by_a_budget_do_not_count_against_a_later_block() -> Non
     assert not any(found.lifted for found in m.check("Bash", WIPE).findings)  # the third one of the new block
 
 
+def test_blocking_names_the_rules_and_the_refused_call_that_unblock_would_end() -> None:
+    m = monitor()
+    seen = [m.blocking]
+    refused = m.check("Bash", {"command": "rm -rf /"})  # for what it is itself, however calm the agent is
+    seen.append(m.blocking)
+    step(m, lost=True)
+    seen.append(m.blocking)
+    m.unblock("a person looked")
+    seen.append(m.blocking)
+    later = m.check("Bash", {"command": "rm -rf /etc"})
+    seen.append(m.blocking)
+    m.unblock("this one too", m.blocking.call)
+    seen.append(m.blocking)
+    expected = [((), None), ((), refused.seq), (("dial",), refused.seq), ((), None), ((), later.seq), ((), None)]
+    assert [(each.rules, each.call) for each in seen] == expected
+    assert [bool(each) for each in seen] == [False, True, True, False, True, False]
+
+
 def test_blocks_a_judgement_does_not_end_a_block() -> None:
     m = monitor()
     m.strict = True

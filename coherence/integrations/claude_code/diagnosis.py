@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.errors import CoherenceError
+from coherence.integrations.claude_code.hook_sources import HookSource, hook_sources
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     SCOPES,
@@ -129,12 +130,13 @@ def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Chec
         Folder of the project whose settings count; by default the current one.
     """
     files = {scope: settings_path(scope, project) for scope in SCOPES}
+    sources = hook_sources(files)
     asked = _ask(state)
     checks: dict[str, Callable[[], _Finding]] = {
         "client": _client,
-        "hooks": partial(_hooks, files, state),
+        "hooks": partial(_hooks, sources, files, state),
         "state": partial(_state, state),
-        "daemon": partial(_daemon, files, state, asked),
+        "daemon": partial(_daemon, sources, state, asked),
         "latency": partial(_latency, state, asked),
         "spool": partial(_spool, state, asked),
         "store": partial(_store, store),
@@ -226,25 +228,26 @@ def _client() -> _Finding:
     return "OK", f"{path} is {found[0]}", ""
 
 
-def _hooks(files: dict[Scope, Path], state: Path) -> _Finding:
+def _hooks(sources: list[HookSource], files: dict[Scope, Path], state: Path) -> _Finding:
     off = disabling_file(files[scope] for scope in reversed(SCOPES))
     if off is not None:
         return "FAIL", f"no hook runs: disableAllHooks is set in {off}", f"take disableAllHooks out of {off}"
-    # In the home folder, the settings of the project are those of the user.
-    scopes = {path: scope for scope, path in reversed(files.items())}
-    installed = {scope: hooks for path, scope in reversed(scopes.items()) if (hooks := _ours(path))}
+    if (gone := next((each for each in sources if each.is_plugin and not each.path.is_file()), None)) is not None:
+        return "FAIL", f"the plug-in is installed from {gone.path}, which does not exist", f"{gone.init} --yes"
+    installed = {source: hooks for source in sources if (hooks := _ours(source.path))}
     if not installed:
         return "WARN", "no settings of Claude Code have them", "coherence init --yes"
-    findings = [_installed(scope, files[scope], hooks, state) for scope, hooks in installed.items()]
+    findings = [_installed(source, hooks, state) for source, hooks in installed.items()]
     worst = max(findings, key=lambda finding: ("OK", "WARN", "FAIL").index(finding[0]))
     if worst[0] != "OK":
         return worst
     if os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in hook.ENABLED:
         return "WARN", "COHERENCE_DISABLED is set here, which switches them off", "unset COHERENCE_DISABLED"
+    places, last = ", ".join(str(source.path) for source in installed), list(installed)[-1]
     if len({each.hook["command"] for hooks in installed.values() for each in hooks}) > 1:
-        places = ", ".join(str(files[scope]) for scope in installed)
-        again = f"coherence init --scope {list(installed)[-1]} --remove --yes"
-        return "WARN", f"different commands run for the same event, from {places}", again
+        return "WARN", f"different commands run for the same event, from {places}", last.remove
+    if len(installed) > 1 and last.is_plugin:
+        return "WARN", f"two hooks run for each event, which is counted once, from {places}", last.remove
     return "OK", "; ".join(found for _, found, _ in findings), ""
 
 
@@ -266,17 +269,17 @@ def _ours(path: Path) -> list[_Ours]:
     ]
 
 
-def _installed(scope: Scope, path: Path, hooks: list[_Ours], state: Path) -> _Finding:
-    """Judge the hooks of one settings file."""
+def _installed(source: HookSource, hooks: list[_Ours], state: Path) -> _Finding:
+    """Judge the hooks of one file."""
+    path = source.path
     command = hooks[0].hook["command"]
     observes = command.endswith(" --observe")
-    init = "coherence init" if scope == "user" else f"coherence init --scope {scope}"
-    again = f"{init} --observe --yes" if observes else f"{init} --yes"
+    again = f"{source.init} --observe --yes" if observes else f"{source.init} --yes"
     for each in hooks:
         if each.event in EVENTS and each.matcher not in (None, "", "*"):
             # It would be replaced where it stands.
             found = f"{path}: the hook for {each.event} is for {each.matcher!r} alone"
-            return "FAIL", found, f"{init} --remove --yes && {again}"
+            return "FAIL", found, again if source.is_plugin else f"{source.remove} && {again}"
     if wrong := _change(hooks) or _wrong_command(command, observes=observes):
         return "FAIL", f"{path}: {wrong}", again
     words = shlex.split(command)
@@ -316,11 +319,11 @@ def _wrong_command(command: str, *, observes: bool) -> str:
     return ""
 
 
-def _hook_build(files: dict[Scope, Path]) -> str:
-    """Return the build that the hooks in the settings have, else that of this package."""
-    for path in files.values():
+def _hook_build(sources: list[HookSource]) -> str:
+    """Return the build that the hooks have, else that of this package."""
+    for source in sources:
         with suppress(CoherenceError, OSError, ValueError, IndexError):
-            return str(os.stat(shlex.split(_ours(path)[0].hook["command"])[3]).st_mtime_ns)
+            return str(os.stat(shlex.split(_ours(source.path)[0].hook["command"])[3]).st_mtime_ns)
     return hook.build()
 
 
@@ -362,7 +365,7 @@ def _mode(found: os.stat_result) -> str:
     return f"{stat.S_IMODE(found.st_mode):04o}"
 
 
-def _daemon(files: dict[Scope, Path], state: Path, asked: _Asked) -> _Finding:
+def _daemon(sources: list[HookSource], state: Path, asked: _Asked) -> _Finding:
     if asked.problem:
         return "FAIL", asked.problem, asked.mend
     log = state / hook.LOG
@@ -377,7 +380,7 @@ def _daemon(files: dict[Scope, Path], state: Path, asked: _Asked) -> _Finding:
             return "WARN", f"one was started {age:,.0f} s ago and did not come{told}", reads or "coherence doctor --fix"
         return "WARN", f"none runs; the next hook starts it{told}", reads
     who = f"process {asked.answer['pid']} runs, with {_count(len(asked.answer['sessions']), 'session')}"
-    if asked.answer["build"] != _hook_build(files):
+    if asked.answer["build"] != _hook_build(sources):
         return "WARN", f"{who}, and is of another version than the hooks{told}", "coherence daemon stop"
     return ("WARN", f"{who}{told}", reads) if error else ("OK", who, "")
 

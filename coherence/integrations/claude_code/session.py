@@ -13,8 +13,10 @@ import msgspec
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.prompts import is_command, unblock_reason
 from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
+from coherence.integrations.daemon.control import ended_in_words, unblock_agents
 from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
 from coherence.monitor.monitor import Monitor
 
@@ -122,6 +124,8 @@ class ClaudeCodeSession(HostSession):
         super().__init__(fleet, session)
         self._agents: dict[str, _Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
+        self._schedules_unblocking = False
+        """True while the client will enter in the person's place what ends a block."""
         self.handlers = {
             "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
@@ -164,12 +168,28 @@ class ClaudeCodeSession(HostSession):
             told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
         return context("SessionStart", told)
 
-    def _on_prompt(self, payload: Payload) -> None:
+    def _on_prompt(self, payload: Payload) -> Answer | None:
         prompt = text_of(payload, "prompt")
         agent = self._agent(payload)
         agent.catch_up()
-        if not prompt.startswith(_NO_REQUEST):
+        reason = unblock_reason(prompt)
+        if reason is not None:
+            return self._unblock(reason)
+        if not prompt.startswith(_NO_REQUEST) and not is_command(prompt):
             agent.monitor.message("user", prompt)
+        return None
+
+    def _unblock(self, reason: str) -> Answer:
+        """End what blocks the agents, as the person asks, and tell both."""
+        if self._schedules_unblocking:
+            return {"systemMessage": "coherence: no block was ended, since an agent may have scheduled this prompt"}
+        ended = unblock_agents(self.fleet, None, reason)
+        self.unblocked = True
+        told = "; ".join(map(ended_in_words, ended)) or "no agent is blocked"
+        return {
+            "systemMessage": f"coherence: {told}",
+            **context("UserPromptSubmit", f"coherence, asked by the user to end a block: {told}"),
+        }
 
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
@@ -226,6 +246,9 @@ class ClaudeCodeSession(HostSession):
     def _on_stop(self, payload: Payload) -> None:
         if "agent_type" in payload and not text_of(payload, "agent_type"):
             return  # the end of a compaction
+        if isinstance(scheduled := payload.get("session_crons"), list):
+            prompts = (text_of(each, "prompt") for each in scheduled if isinstance(each, Mapping))
+            self._schedules_unblocking = any(unblock_reason(prompt) is not None for prompt in prompts)
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))

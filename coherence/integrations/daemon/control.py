@@ -6,7 +6,7 @@ JSON object that names its schema, or ``{"error": "..."}``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -178,12 +178,27 @@ def unblock_agents(fleet: Fleet, agent: str | None, reason: str) -> list[dict[st
     ended = []
     for name, monitor in monitors.items():
         monitor.decide()  # what blocks is known from a tick
-        with monitor._worker.settled() as pipeline:
-            data = pipeline.regulator.data
-            rules = list(data.blocking)
-            call = bool(data.refused_calls) and bool(data.refused_calls[-1].call)
-        if agent is not None or rules or call or decisions.get(name) == "block":
+        blocking = monitor.blocking
+        if agent is not None or blocking or decisions.get(name) == "block":
             monitor.unblock(reason)
             monitor.decide()
-            ended.append({"agent": name, "rules": rules, "call": call})
+            ended.append({"agent": name, "rules": list(blocking.rules), "call": blocking.call is not None})
     return ended
+
+
+def ended_in_words(ended: Mapping[str, Any]) -> str:
+    """Return what was ended for one agent, for people and agents.
+
+    Parameters
+    ----------
+    ended : mapping
+        An entry of :func:`unblock_agents`.
+
+    Examples
+    --------
+    >>> ended_in_words({"agent": "claude-code", "rules": ["loop"], "call": True})
+    'claude-code: the block by loop ended and the call refused last may run'
+    """
+    what = [f"the block by {', '.join(ended['rules'])} ended"] if ended["rules"] else []
+    what += ["the call refused last may run"] if ended["call"] else []
+    return f"{ended['agent']}: {' and '.join(what) or 'nothing blocked it'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import CONTROL, schema_of
 
 LOCK = "daemon.lock"
+
+START_S = 30.0
+"""Seconds in which a daemon that was started must answer."""
 
 
 def enter(folder: Path) -> None:
@@ -93,3 +97,44 @@ def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | No
     if found.get("schema") != schema_of(do):
         raise CoherenceError("the daemon is of another version; it ends at the next hook")
     return found
+
+
+def start_daemon(folder: Path, *options: str) -> tuple[int, bool]:
+    """Start a daemon in the background, unless one runs; return its process id, and whether it is a new one.
+
+    The state folder becomes the current one.
+
+    Parameters
+    ----------
+    folder : Path
+        State folder, made if it is missing.
+    *options
+        More options of ``coherence daemon run``.
+
+    Raises
+    ------
+    CoherenceError
+        If it ends, or does not answer in time; the message says where its log is.
+    """
+    enter(folder)
+    process, problem = 0, ""
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        try:
+            if (found := control(folder, "status")) is not None:
+                return found["pid"], found["pid"] == process
+        except CoherenceError as error:  # the one before is ending, or is of another version
+            problem = f": {error}"
+        ended = _exit_status(process) if process else 0
+        if ended == 0:  # so it ends where another one has the lock
+            process = hook.spawn(*options)
+        elif ended is not None:
+            raise CoherenceError(f"the daemon ended with {ended}: coherence daemon logs says why")
+        time.sleep(0.05)
+    raise CoherenceError(f"the daemon does not answer within {START_S:g} s{problem}: see coherence daemon logs")
+
+
+def _exit_status(process: int) -> int | None:
+    """Return the exit status of a child, ``None`` while it runs."""
+    ended, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
             keep(payload, observe=observe, host=host)
             wake()
             answer = b"" if observe else stored_answer(payload)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NotImplementedError) as error:  # the last: no system call for a new session
         sys.stderr.write(f"coherence: {error}\n")
         return 0
     sys.stdout.buffer.write(answer)
@@ -132,14 +132,18 @@ def wake() -> None:
         os.close(os.open(WAKING, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return
-    log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    os.posix_spawn(
+    spawn()
+
+
+def spawn(*options: str) -> int:
+    """Start a daemon in the background, for the current folder and with its log there; return its process id."""
+    return os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", "coherence", "daemon", "run", "--state", os.getcwd()],
+        [sys.executable, "-m", "coherence", "daemon", "run", "--state", os.getcwd(), *options],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, LOG, log, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,

@@ -28,7 +28,9 @@ from coherence.integrations.daemon.control import (
     schema_of,
     unblock_agents,
 )
+from coherence.integrations.daemon.doubles import Doubles
 from coherence.integrations.daemon.http_door import HttpDoor
+from coherence.integrations.daemon.log import rotate_log
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
@@ -100,6 +102,7 @@ class _Open:
 
     def __init__(self, session: HostSession) -> None:
         self.session, self.lock, self.used = session, threading.Lock(), time.monotonic()
+        self.doubles = Doubles()
 
 
 class HookDaemon:
@@ -159,10 +162,18 @@ class HookDaemon:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
+            known = found.doubles.answer_to(request.payload)
+            if known is not None:
+                return known
             answer = found.session.handle(request.payload, steers=request.steers)
             answer = answer or self._warning(request.payload)
-            if answer and found.session.refuses(answer):
+            refuses = bool(answer) and found.session.refuses(answer)
+            found.doubles.add(request.payload, answer if refuses else {})
+            if refuses:
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
+            if found.session.unblocked:
+                found.session.unblocked = False
+                forget_refusals(self.folder, name)
             if found.session.ended:
                 self._close(name)
                 forget_refusals(self.folder, name)
@@ -287,6 +298,7 @@ class HookDaemon:
                 while not self._retired.is_set() and (self._is_waited_for() or not self._is_idle()):
                     self.read_spool()
                     self._door.mind()
+                    rotate_log()
                     server.handle_request()
                     self._close_idle()
         finally:

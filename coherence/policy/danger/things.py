@@ -285,6 +285,13 @@ def unguards(command: Command) -> bool:
     return _is_off(words.union(parts(program)))
 
 
+_HOOK = "coherence/integrations/daemon/hook.py"
+"""Script by which a client reports events; an agent would report what nobody did."""
+_UNBLOCK = "/coherence:unblock"
+"""Prompt with which a person ends a block in the client."""
+_PLUGIN_OFF = word_set("uninstall remove rm disable")
+
+
 def unwatches(command: Command) -> bool:
     """Return whether a command ends a block of this package, or stops it from watching.
 
@@ -292,10 +299,19 @@ def unwatches(command: Command) -> bool:
     --------
     >>> unwatches(Command(program="coherence", args=("unblock",)))
     True
+    >>> unwatches(Command(program="claude", args=("--continue", "-p", "/coherence:unblock")))
+    True
     >>> unwatches(Command(program="coherence", args=("status",)))
     False
     """
     args = command.args[:40]
+    if command.program == "claude":
+        plugin = args[:1] in (("plugin",), ("plugins",)) and any(arg.startswith("coherence") for arg in args)
+        if plugin and not _PLUGIN_OFF.isdisjoint(args):
+            return True
+        return any(said.lstrip().startswith(_UNBLOCK) for said in (*args, command.stdin))
+    if any(arg.endswith(_HOOK) for arg in args):
+        return True
     if command.program != "coherence":
         if "-m" not in args or args[args.index("-m") + 1 :][:1] != ("coherence",):
             return False
@@ -316,6 +332,8 @@ _CHANGES = DELETES | word_set(
 
 def call_unguards(call: ToolUse) -> bool:
     """Return whether a tool switches off what protects or watches something."""
+    if any(value.lstrip().startswith(_UNBLOCK) for value in call.values(("prompt", "message"))):
+        return True  # a prompt that the client enters later in the person's place
     actions = call.values(("action", "operation", "op", "command", "verb"))
     words = set(call.words).union(*(parts(value) for value in actions if len(value) <= 60))
     if _CHANGES.isdisjoint(words):

@@ -21,6 +21,7 @@ import pytest
 from coherence import Monitor
 from coherence.integrations.claude_code import diagnosis
 from coherence.integrations.claude_code.diagnosis import Check, diagnose, mend
+from coherence.integrations.claude_code.plugin import HOOKS, plan_plugin, plugin_files
 from coherence.integrations.claude_code.settings import (
     EVENTS,
     Scope,
@@ -180,6 +181,39 @@ def test_diagnose_with_a_daemon_at_work_all_is_well_and_looking_records_nothing(
     assert (found["daemon"].status, found["daemon"].mend) == ("WARN", "coherence doctor --fix")
     assert mend(place.state) == [f"removed {place.state / hook.SOCKET}: no daemon listened there"]
     assert place.look()["daemon"].found == "none runs; the next hook starts it"
+
+
+def test_diagnose_the_hooks_of_the_plugin_as_those_of_settings(place: Place) -> None:
+    user = settings_path("user")
+    folder = place.root / "plug-in"
+    (user.parent / "plugins").mkdir(parents=True)
+    known = {"coherence": {"installLocation": str(folder)}}
+    (user.parent / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
+    user.write_text('{"enabledPlugins": {"coherence@coherence": true}}')
+    again = f"coherence init --plugin {folder}"
+
+    gone = place.look()["hooks"]
+    assert (gone.status, gone.mend) == ("FAIL", f"{again} --yes") and "does not exist" in gone.found
+    for change in plan_plugin(folder, plugin_files(hook_groups(hook_command(place.state)), place.state, "0.1.0")):
+        apply_change(change)
+    found = place.look()["hooks"]
+    assert (found.status, found.mend) == ("OK", "") and found.found.startswith(f"{folder / HOOKS}: a hook for each")
+
+    place.install()
+    both = place.look()["hooks"]
+    assert (both.status, both.mend) == ("WARN", "claude plugin uninstall coherence@coherence")
+    assert "which is counted once" in both.found and str(user) in both.found
+    user.write_text('{"enabledPlugins": {"coherence@coherence": true}}')
+
+    text = (folder / HOOKS).read_text()
+    (folder / HOOKS).write_text(text.replace('"timeout": 5', '"timeout": 1', 1))
+    changed = place.look()["hooks"]
+    assert (changed.status, changed.mend) == ("FAIL", f"{again} --yes")
+    (folder / HOOKS).write_text(text.replace('"matcher": "*"', '"matcher": "Bash"', 1))
+    matched = place.look()["hooks"]
+    assert (matched.status, matched.mend) == ("FAIL", f"{again} --yes") and "for 'Bash' alone" in matched.found
+    user.write_text('{"enabledPlugins": {"coherence@coherence": false}}')
+    assert place.look()["hooks"].mend == "coherence init --yes"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from monitor.helpers import until
 
 from coherence.core.decisions import Decision
-from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
+from coherence.core.events import Compaction, Fault, Feedback, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.session import ClaudeCodeSession
@@ -289,3 +289,47 @@ def test_handle_guidance_counts_as_delivered_once_the_transcript_shows_it(fleet:
     write(path, {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}})
     session.handle(event("Stop", last_assistant_message="I give up.", **at))
     assert len([each for each in kinds(fleet) if isinstance(each, Message) and each.firing]) == 1
+
+
+def test_handle_a_person_ends_what_blocks_in_a_prompt_and_both_are_told(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="List the files."))
+    assert session.handle(call("rm -rf /"))
+    answer = session.handle(event("UserPromptSubmit", prompt="/coherence:unblock I looked"))
+    told = "claude-code: the call refused last may run"
+    assert answer["systemMessage"] == f"coherence: {told}" and session.unblocked
+    assert answer["hookSpecificOutput"]["additionalContext"].endswith(told)
+    assert session.handle(call("rm -rf /", 2)) == {}
+    facts = fleet.agent(ClaudeCodeSession.HOST).state.facts
+    assert facts.goal == facts.request == "List the files."
+    (said,) = [each for each in kinds(fleet) if isinstance(each, Feedback)]
+    assert said.text == "I looked"
+
+
+def test_handle_unblocking_nothing_says_so_and_other_prompts_unblock_nothing(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    answer = session.handle(event("UserPromptSubmit", prompt="/coherence:unblock"))
+    assert answer["systemMessage"] == "coherence: no agent is blocked"
+    session.unblocked = False
+    session.handle(event("UserPromptSubmit", prompt="List the files."))
+    assert session.handle(call("rm -rf /"))
+    for prompt in ("/coherence:status", "Do /coherence:unblock", "<task-notification>/coherence:unblock"):
+        assert session.handle(event("UserPromptSubmit", prompt=prompt)) == {} and not session.unblocked
+    asked = event("PreToolUse", tool_name="Skill", tool_input={"skill": "coherence:unblock"}, tool_use_id="t8")
+    session.handle(asked)
+    assert session.handle(call("rm -rf /", 9))
+
+
+def test_handle_a_prompt_that_an_agent_has_scheduled_unblocks_nothing(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    assert session.handle(call("rm -rf /"))
+    unblock = event("UserPromptSubmit", prompt="/coherence:unblock by cron")
+    crons = [{"id": "9594d5be", "schedule": "* * * * *", "recurring": False, "prompt": unblock["prompt"]}]
+    session.handle(event("Stop", session_crons=crons))
+    assert "no block was ended" in session.handle(unblock)["systemMessage"]
+    kept = session.unblocked
+    assert session.handle(call("rm -rf /", 2))
+    session.handle(event("Stop", session_crons=[]))  # it has been entered, once
+    assert session.handle(unblock)["systemMessage"].endswith("may run")
+    assert (kept, session.unblocked) == (False, True)
+    assert session.handle(call("rm -rf /", 3)) == {}

@@ -169,3 +169,14 @@ def test_control_a_status_line_keeps_no_daemon_alive(folder: Path) -> None:
             except CoherenceError:
                 break  # it is ending
             time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_handle_a_prompt_unblocks_after_a_restart_and_forgets_what_is_kept_for_hooks_alone(folder: Path) -> None:
+    with running(folder):
+        assert not call("s1", "rm -rf /") and not call("s2", "rm -rf /")
+    with running(folder):
+        told = tell("UserPromptSubmit", "s1", prompt="/coherence:unblock I looked")
+        assert told["systemMessage"] == "coherence: claude-code: the call refused last may run"
+        assert len([path for path in (folder / hook.BLOCKED).iterdir() if path.is_file()]) == 1  # that of s2
+        assert call("s1", "rm -rf /") and not call("s2", "rm -rf /")

@@ -245,6 +245,12 @@ def test_wiped_by_sql_changes_are_told_apart() -> None:
         ("cd /tmp && coherence daemon stop", "block"),
         ("python3 -m coherence init --remove --yes", "block"),
         ("coherence purge claude-code", "block"),
+        ("claude --continue -p '/coherence:unblock let me'", "block"),
+        ("echo /coherence:unblock | claude -p --resume 1", "block"),
+        ("claude plugin uninstall coherence@coherence", "block"),
+        ("echo '{}' | python3 -I -S /x/coherence/integrations/daemon/hook.py /state", "block"),
+        ("claude -p 'What does /coherence:unblock do?'", "continue"),
+        ("claude plugin list", "continue"),
         ("coherence status", "continue"),
         ("coherence init --diff", "continue"),
         ("python3 -m pytest tests", "continue"),
@@ -253,3 +259,11 @@ def test_wiped_by_sql_changes_are_told_apart() -> None:
 def test_unwatches_an_agent_cannot_end_its_own_block(command: str, kind: str) -> None:
     with Monitor(goal="Fix the parser.", embedder=False) as monitor:
         assert monitor.check("Bash", {"command": command}).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind"), [("/coherence:unblock let me", "block"), ("Look at /coherence:unblock", "continue")]
+)
+def test_call_unguards_an_agent_cannot_have_the_client_enter_what_unblocks(prompt: str, kind: str) -> None:
+    with Monitor(goal="Fix the parser.", embedder=False) as monitor:
+        assert monitor.check("CronCreate", {"cron": "* * * * *", "prompt": prompt}).kind == kind
