@@ -33,7 +33,7 @@ from hosts.messages_stub import MessagesStub, Step, Text, Tool, Wait
 from coherence.integrations.claude_code.settings import hook_groups
 from coherence.integrations.daemon.folder import control
 from coherence.integrations.daemon.hook_command import hook_command
-from coherence.integrations.daemon.http_place import make_place
+from coherence.integrations.daemon.http_place import choose_place, keep_place
 
 FORMS = ("none", "http", "command")
 SAID = (
@@ -109,7 +109,9 @@ def daemon(state: Path, form: str) -> Iterator[dict[str, Any]]:
     if form == "none":
         yield {}
         return
-    place = make_place(state) if form == "http" else None
+    place = choose_place(state) if form == "http" else None
+    if place is not None:
+        keep_place(state, place)
     command = [
         sys.executable,
         "-m",

@@ -99,23 +99,24 @@ def read_place(folder: Path) -> HttpPlace | None:
         raise CoherenceError(f"{path} is damaged ({error}): delete it, then coherence init --http") from error
 
 
-def make_place(folder: Path) -> HttpPlace:
-    """Return the place of a state folder; choose a free port and a token if it has none.
+def choose_place(folder: Path) -> HttpPlace:
+    """Return the place of a state folder; if it has none, a free port and a new token, which are not kept yet.
 
     Raises
     ------
     CoherenceError
         As :func:`read_place`, or if no port is free.
     """
-    if (known := read_place(folder)) is not None:
-        return known
-    place = HttpPlace(_free_port(), secrets.token_urlsafe(32))
+    return read_place(folder) or HttpPlace(_free_port(), secrets.token_urlsafe(32))
+
+
+def keep_place(folder: Path, place: HttpPlace) -> None:
+    """Write a place into a state folder; a daemon that runs opens the port at once."""
     part = folder / f"{FILE}.part"
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(place))
     part.replace(folder / FILE)
-    return place
 
 
 def _free_port() -> int:

@@ -24,8 +24,9 @@ from coherence.integrations.daemon.http_door import MAX_CONNECTIONS, HttpDoor
 from coherence.integrations.daemon.http_place import (
     FILE,
     HttpPlace,
+    choose_place,
     is_http_hook,
-    make_place,
+    keep_place,
     owner_of,
     path_of,
     read_place,
@@ -44,6 +45,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "state"
     made.mkdir(mode=0o700)
     return made
+
+
+def make_place(folder: Path) -> HttpPlace:
+    place = choose_place(folder)
+    keep_place(folder, place)
+    return place
 
 
 @contextmanager
@@ -195,9 +202,10 @@ def test_http_door_a_port_that_is_taken_is_said_and_tried_again(folder: Path) ->
         made.close()
 
 
-def test_make_place_chooses_once_and_for_the_user_alone(folder: Path) -> None:
+def test_choose_place_and_keep_place_are_for_good_and_for_the_user_alone(folder: Path) -> None:
+    assert choose_place(folder) != choose_place(folder)  # nothing is kept yet
     place = make_place(folder)
-    assert make_place(folder) == read_place(folder) == place
+    assert choose_place(folder) == read_place(folder) == place
     assert stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600 and len(place.token) >= 40
     (folder / FILE).chmod(0o644)
     with pytest.raises(CoherenceError, match="only you can read"):
