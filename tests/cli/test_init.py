@@ -168,3 +168,33 @@ def test_init_notes_that_settings_and_plugin_both_have_the_hooks(file: Path, tmp
     (file.parent / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
     file.write_text('{"enabledPlugins": {"coherence@coherence": true}}')
     assert f"note: the plug-in in {tmp_path / 'p'} has the hooks, too" in run("--yes").stderr
+
+
+def test_init_http_has_the_events_of_each_step_posted_to_a_port(file: Path, tmp_path: Path) -> None:
+    file.chmod(0o644)
+    place = tmp_path / "state" / "http.json"
+    assert run("--http", "--dry-run").exit_code == 0 and not place.exists()
+    result = run("--http", "--yes")
+    kept = json.loads(place.read_text())
+    assert result.exit_code == 0 and f"port:    {kept['port']} of this machine alone" in result.stdout
+    hooks = {event: groups[0]["hooks"][0] for event, groups in json.loads(file.read_text())["hooks"].items()}
+    posted = {event for event, hook in hooks.items() if hook["type"] == "http"}
+    assert posted == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"} and len(hooks) == 14
+    assert hooks["PreToolUse"]["headers"] == {"Authorization": f"Bearer {kept['token']}"}
+    # it holds a token now
+    assert file.stat().st_mode & 0o777 == 0o600 and place.stat().st_mode & 0o777 == 0o600
+    assert "nothing to do" in run("--http", "--yes").stdout
+    assert run("--yes").exit_code == 0 and '"http"' not in file.read_text() and not place.exists()
+    assert run("--http", "--yes").exit_code == 0 and run("--remove", "--yes").exit_code == 0
+    assert file.read_text() == '{"model": "opus"}' and not place.exists()
+
+
+def test_init_http_of_another_scope_keeps_the_port(file: Path, tmp_path: Path) -> None:
+    assert run("--http", "--yes").exit_code == 0
+    assert run("--scope", "local", "--yes").exit_code == 0
+    assert (tmp_path / "state" / "http.json").exists()
+
+
+@pytest.mark.parametrize("more", [["--scope", "project"], ["--host", "codex"], ["--plugin", "there"]])
+def test_init_http_is_refused_where_others_would_get_the_token(home: Path, more: list[str]) -> None:
+    assert "--http is for the user's own settings" in complaint(run("--http", "--yes", *more))

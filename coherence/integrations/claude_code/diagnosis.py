@@ -21,18 +21,21 @@ import msgspec
 
 from coherence.core.errors import CoherenceError
 from coherence.integrations.claude_code.hook_sources import HookSource, hook_sources
+from coherence.integrations.claude_code.port_check import check_port
 from coherence.integrations.claude_code.settings import (
     EVENTS,
+    HTTP_EVENTS,
     SCOPES,
-    TIMEOUT_S,
     Scope,
     disabling_file,
+    hook_groups,
     settings_path,
 )
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control, only_one
 from coherence.integrations.daemon.hook_command import hook_command
-from coherence.integrations.hook_settings import is_ours, read_settings
+from coherence.integrations.daemon.http_place import FILE, is_http_hook, read_place
+from coherence.integrations.hook_settings import Group, is_ours, read_settings
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.store import schema
@@ -137,6 +140,7 @@ def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Chec
         "hooks": partial(_hooks, sources, files, state),
         "state": partial(_state, state),
         "daemon": partial(_daemon, sources, state, asked),
+        "port": partial(check_port, state),
         "latency": partial(_latency, state, asked),
         "spool": partial(_spool, state, asked),
         "store": partial(_store, store),
@@ -244,7 +248,7 @@ def _hooks(sources: list[HookSource], files: dict[Scope, Path], state: Path) -> 
     if os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in hook.ENABLED:
         return "WARN", "COHERENCE_DISABLED is set here, which switches them off", "unset COHERENCE_DISABLED"
     places, last = ", ".join(str(source.path) for source in installed), list(installed)[-1]
-    if len({each.hook["command"] for hooks in installed.values() for each in hooks}) > 1:
+    if len({_command(hooks) for hooks in installed.values()}) > 1:
         return "WARN", f"different commands run for the same event, from {places}", last.remove
     if len(installed) > 1 and last.is_plugin:
         return "WARN", f"two hooks run for each event, which is counted once, from {places}", last.remove
@@ -272,15 +276,20 @@ def _ours(path: Path) -> list[_Ours]:
 def _installed(source: HookSource, hooks: list[_Ours], state: Path) -> _Finding:
     """Judge the hooks of one file."""
     path = source.path
-    command = hooks[0].hook["command"]
+    command = _command(hooks)
     observes = command.endswith(" --observe")
-    again = f"{source.init} --observe --yes" if observes else f"{source.init} --yes"
+    posts = any(is_http_hook(each.hook) for each in hooks)
+    again = source.init + " --observe" * observes + " --http" * posts + " --yes"
     for each in hooks:
         if each.event in EVENTS and each.matcher not in (None, "", "*"):
             # It would be replaced where it stands.
             found = f"{path}: the hook for {each.event} is for {each.matcher!r} alone"
             return "FAIL", found, again if source.is_plugin else f"{source.remove} && {again}"
-    if wrong := _change(hooks) or _wrong_command(command, observes=observes):
+    place = read_place(state) if posts else None
+    if posts and place is None:
+        return "FAIL", f"{path}: the hooks are posted to a port, and {state / FILE} names none", again
+    groups = hook_groups(command, place, observe=observes)
+    if wrong := _change(hooks, groups) or _wrong_command(command, observes=observes):
         return "FAIL", f"{path}: {wrong}", again
     words = shlex.split(command)
     if Path(words[4]) != state:
@@ -289,18 +298,23 @@ def _installed(source: HookSource, hooks: list[_Ours], state: Path) -> _Finding:
     if command != hook_command(state, observe=observes):
         return "WARN", f"{path}: the hooks belong to another installation: {words[0]} {words[3]}", again
     how = "which only look on" if observes else "all with the same command"
+    how += f", {len(HTTP_EVENTS)} of them posted" * posts
     return "OK", f"{path}: a hook for each of {len(EVENTS)} events, {how}", ""
 
 
-def _change(hooks: list[_Ours]) -> str:
+def _command(hooks: list[_Ours]) -> str:
+    """Return what the hooks run, empty if none runs anything."""
+    return next((each.hook["command"] for each in hooks if "command" in each.hook), "")
+
+
+def _change(hooks: list[_Ours], groups: dict[str, Group]) -> str:
     """Return what is different from what ``coherence init`` writes, but for matchers and the command itself."""
     missing = [event for event in EVENTS if not any(each.event == event for each in hooks)]
     if missing:
         return f"{len(missing)} of {len(EVENTS)} events have no hook: {', '.join(missing)}"
-    if len({each.hook["command"] for each in hooks}) > 1:
+    if len({each.hook["command"] for each in hooks if "command" in each.hook}) > 1:
         return "the hooks run different commands"
-    entry = {"type": "command", "command": hooks[0].hook["command"], "timeout": TIMEOUT_S}
-    changed = [each.event for each in hooks if each.hook != entry]
+    changed = [each.event for each in hooks if each.event not in groups or [each.hook] != groups[each.event]["hooks"]]
     return f"changed by hand: the hook for {', '.join(changed)}" if changed else ""
 
 
@@ -323,7 +337,7 @@ def _hook_build(sources: list[HookSource]) -> str:
     """Return the build that the hooks have, else that of this package."""
     for source in sources:
         with suppress(CoherenceError, OSError, ValueError, IndexError):
-            return str(os.stat(shlex.split(_ours(source.path)[0].hook["command"])[3]).st_mtime_ns)
+            return str(os.stat(shlex.split(_command(_ours(source.path)))[3]).st_mtime_ns)
     return hook.build()
 
 

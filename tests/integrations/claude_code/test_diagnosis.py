@@ -129,6 +129,7 @@ def test_diagnose_where_nothing_is_installed_nothing_fails_and_nothing_is_writte
         "hooks": "WARN",
         "state": "WARN",
         "daemon": "WARN",
+        "port": "OK",
         "latency": "WARN",
         "spool": "OK",
         "store": "WARN",
