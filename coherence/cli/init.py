@@ -55,6 +55,8 @@ def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, p
 
         if remove:
             raise click.UsageError(f"--remove is for settings; claude plugin uninstall {PLUGIN} removes the plug-in")
+        if scope != SCOPES[0]:
+            raise click.UsageError(f"--scope is for settings; claude plugin install --scope {scope} {PLUGIN} has it")
         return write_plugin(plugin, observe=observe, dry_run=dry_run, diff=diff, agree=lambda: _agreed(yes=yes))
     path = settings_path(scope)
     command = hook_command(state_folder(), observe=observe)
