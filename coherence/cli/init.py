@@ -86,6 +86,8 @@ def init(
 
         if remove:
             raise click.UsageError(f"--remove is for settings; claude plugin uninstall {PLUGIN} removes the plug-in")
+        if scope != SCOPES[0]:
+            raise click.UsageError(f"--scope is for settings; claude plugin install --scope {scope} {PLUGIN} has it")
         return write_plugin(plugin, observe=observe, dry_run=dry_run, diff=diff, agree=lambda: _agreed(yes=yes))
     path, state = settings.settings_path(scope), state_folder()
     command = hook_command(state, observe=observe, host=None if host == "claude-code" else host)

@@ -151,11 +151,13 @@ def test_init_plugin_dry_run_and_diff_write_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "p").exists()
 
 
-def test_init_plugin_refuses_other_folders_and_remove(tmp_path: Path) -> None:
+def test_init_plugin_refuses_other_folders_and_options_of_settings(tmp_path: Path) -> None:
     refused = f"Error: {tmp_path}: other things are in this folder; name a new or an empty one"
     assert complaint(run("--plugin", str(tmp_path), "--yes")) == refused
     removed = complaint(run("--plugin", str(tmp_path / "p"), "--remove", "--yes"))
     assert removed.endswith("claude plugin uninstall coherence@coherence removes the plug-in")
+    scoped = complaint(run("--plugin", str(tmp_path / "p"), "--scope", "local", "--yes"))
+    assert scoped.endswith("claude plugin install --scope local coherence@coherence has it")
     assert os.listdir(tmp_path) == ["project"]
 
 
