@@ -86,7 +86,7 @@ def init(
 
         if remove:
             raise click.UsageError(f"--remove is for settings; claude plugin uninstall {PLUGIN} removes the plug-in")
-        if scope != SCOPES[0]:
+        if scope != claude_code.SCOPES[0]:
             raise click.UsageError(f"--scope is for settings; claude plugin install --scope {scope} {PLUGIN} has it")
         return write_plugin(plugin, observe=observe, dry_run=dry_run, diff=diff, agree=lambda: _agreed(yes=yes))
     path, state = settings.settings_path(scope), state_folder()
