@@ -10,6 +10,7 @@ from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
+from coherence.integrations.claude_code.subagents import Reports
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
 from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
 from coherence.monitor.monitor import Monitor
@@ -88,6 +89,7 @@ class ClaudeCodeSession(HostSession):
         super().__init__(fleet, session)
         self._agents: dict[str, _Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
+        self._reports = Reports()
         self.handlers = {
             "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
@@ -130,12 +132,15 @@ class ClaudeCodeSession(HostSession):
             told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
         return context("SessionStart", told)
 
-    def _on_prompt(self, payload: Payload) -> None:
+    def _on_prompt(self, payload: Payload) -> Answer | None:
         prompt = text_of(payload, "prompt")
         agent = self._agent(payload)
         agent.catch_up()
-        if not prompt.startswith(_NO_REQUEST):
-            agent.monitor.message("user", prompt)
+        if prompt.startswith(_NO_REQUEST):
+            told = self._reports.take()  # a subagent in the background has ended
+            return context("UserPromptSubmit", told) if told else None
+        agent.monitor.message("user", prompt)
+        return None
 
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
@@ -179,7 +184,8 @@ class ClaudeCodeSession(HostSession):
         agent, calls = self._agent(payload), payload.get("tool_calls")
         asked = [each for each in calls if isinstance(each, Mapping)] if isinstance(calls, list) else []
         agent.catch_up({text_of(each, "tool_use_id") for each in asked})
-        text = agent.news.next()
+        text = self._reports.take() if agent.monitor is self.monitor else ""
+        text = text or agent.news.next()
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
@@ -192,6 +198,8 @@ class ClaudeCodeSession(HostSession):
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))
         agent.monitor.decide()
+        if agent.monitor is not self.monitor:
+            self._reports.ended(agent.monitor.agent.partition("/")[2], agent.monitor)
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")
