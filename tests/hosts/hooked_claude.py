@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -67,6 +68,14 @@ class HookedClaude:
         while not (self.state / "daemon.sock").exists():
             assert time.monotonic() < until, (self.state / "daemon.log").read_text()
             time.sleep(0.05)
+
+    def daemon(self) -> int:
+        """Return the process id of the daemon that runs."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                if f"daemon\0run\0--state\0{self.state}\0".encode() in path.read_bytes():
+                    return int(path.parent.name)
+        raise AssertionError("no daemon runs")
 
     def stop_daemon(self) -> None:
         """Let the daemon write what it has, and end."""
