@@ -432,6 +432,10 @@ def is_rate_limited(text: str) -> bool:
     return any(sign in low for sign in _LIMIT_SIGNS) and _LIMIT.search(low) is not None
 
 
+_ENDED = lazy_regex(r"\s*exit (?:code|status):? \d{1,3}\s*\n\s*(?=\S)", re.IGNORECASE)
+"""A line that says with which status a program ended; what the program said comes behind it."""
+
+
 def _telling_line(text: str, error: bool) -> str:
     at = text.rfind("Traceback (most recent call last)") if error else -1
     if at >= 0:
@@ -442,6 +446,8 @@ def _telling_line(text: str, error: bool) -> str:
     low = text.lower() if error else ""
     start = min((at for at in map(low.find, _TELLING) if at >= 0), default=len(text) - len(text.lstrip()))
     start = text.rfind("\n", 0, start) + 1
+    if error and (status := _ENDED.match(text, start)) is not None:
+        start = status.end()
     end = text.find("\n", start)
     return _one_line(text[start : end if end >= 0 else len(text)])
 

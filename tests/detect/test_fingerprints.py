@@ -222,3 +222,16 @@ def test_trace_result_masks_any_uuid_and_counts_any_number(number: int, count: i
     made = result(f"run {uuid.UUID(int=number)} left {count}")
     assert made.masked == result("run 00000000-0000-4000-8000-000000000000 left 1").masked
     assert made.counts == (float(count),)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("Exit code 2\nls: x is missing", "ls: x is missing"),
+        ("Exit code 1\n\n  boom\nmore", "boom"),
+        ("Exit code 127", "Exit code 127"),
+        ("Exit code 2\nnothing\nerror: y", "error: y"),
+    ],
+)
+def test_trace_result_shows_what_a_program_said_and_not_its_exit_status(error: str, line: str) -> None:
+    assert trace_result(error, error=True).first_line == line

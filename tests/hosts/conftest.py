@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hosts.claude_client import VERSION, UnavailableError, installed
+from hosts.hooked_claude import HookedClaude
 
 
 @pytest.fixture(scope="session", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))
@@ -17,3 +21,12 @@ def version(request: pytest.FixtureRequest) -> str:
     except UnavailableError as error:
         pytest.skip(str(error))
     return str(request.param)
+
+
+@pytest.fixture
+def host(version: str) -> Iterator[HookedClaude]:
+    """Give a client with an empty home and project."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # short: a socket lies in it
+        made = HookedClaude(Path(name), version)
+        yield made
+        made.stop_daemon()

@@ -71,7 +71,8 @@ class MessagesStub:
     """Answers the Messages API by ``scripts``, from entering the context to leaving it.
 
     After a script's last step, to a prompt without a marker and to a request without tools it answers "ok". A marker
-    of no script is answered with status 400, so that a slip in a test ends the run.
+    of no script is answered with status 400, so that a slip in a test ends the run. A compaction is answered with the
+    script ``summary``, if there is one.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ def step_for(body: Body, scripts: Scripts) -> Step:
         if message["role"] == "user" and (found := _MARKER.findall(_ADDED.sub("", "\n".join(said)))):
             name, done = found[-1], 0
     if any(_COMPACTION in text for text in newest):
-        return SUMMARY
+        return scripts.get("summary", (SUMMARY,))[0]
     steps = scripts[name] if name else ()
     return steps[done] if done < len(steps) else OK
 

@@ -15,6 +15,7 @@ from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.prompts import is_command, unblock_reason
 from coherence.integrations.claude_code.results import result_of
+from coherence.integrations.claude_code.subagents import Reports
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
 from coherence.integrations.daemon.control import ended_in_words, unblock_agents
 from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
@@ -126,6 +127,7 @@ class ClaudeCodeSession(HostSession):
         """Id of a subagent, empty for the main agent -> the agent."""
         self._schedules_unblocking = False
         """True while the client will enter in the person's place what ends a block."""
+        self._reports = Reports()
         self.handlers = {
             "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
@@ -175,7 +177,10 @@ class ClaudeCodeSession(HostSession):
         reason = unblock_reason(prompt)
         if reason is not None:
             return self._unblock(reason)
-        if not prompt.startswith(_NO_REQUEST) and not is_command(prompt):
+        if prompt.startswith(_NO_REQUEST):
+            told = self._reports.take()  # a subagent in the background has ended
+            return context("UserPromptSubmit", told) if told else None
+        if not is_command(prompt):
             agent.monitor.message("user", prompt)
         return None
 
@@ -237,7 +242,8 @@ class ClaudeCodeSession(HostSession):
         agent, calls = self._agent(payload), payload.get("tool_calls")
         asked = [each for each in calls if isinstance(each, Mapping)] if isinstance(calls, list) else []
         agent.catch_up({text_of(each, "tool_use_id") for each in asked})
-        text = agent.end_step()
+        text = self._reports.take() if agent.monitor is self.monitor else ""
+        text = text or agent.end_step()
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
@@ -252,9 +258,10 @@ class ClaudeCodeSession(HostSession):
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))
-        agent.news.measure()
-        if agent.troubled:
-            self._agent({}).note_trouble()  # the main agent works with what this one has found
+        if agent.monitor is self.monitor:
+            agent.news.measure()
+        else:
+            self._reports.ended(agent.monitor.agent.partition("/")[2], agent.monitor)
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")

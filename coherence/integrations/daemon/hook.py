@@ -30,6 +30,9 @@ ENABLED = ("", "0", "false", "no", "off")
 HOST = "claude-code"
 """Client that a hook belongs to where none is named."""
 
+TAKEN = b"\n"
+"""First byte of every answer of the daemon: without it the payload may be lost."""
+
 MAX_ANSWER = 1_000_000
 """Bytes of an answer."""
 
@@ -83,7 +86,10 @@ def request(payload: bytes, *, observe: bool, host: str = HOST) -> bytes:
 
 
 def ask(payload: bytes, *, observe: bool, host: str = HOST) -> bytes | None:
-    """Return the daemon's answer; ``None`` if it was not reached, ``b""`` if it has the payload and was too slow."""
+    """Return the daemon's answer; ``None`` if it was not reached, or ended before it had the payload.
+
+    If it is too slow, the answer is empty and the payload is kept in the spool too: the daemon knows it again.
+    """
     line = _socket.socket(_socket.AF_UNIX)
     try:
         line.settimeout(CONNECT_S)
@@ -99,12 +105,13 @@ def ask(payload: bytes, *, observe: bool, host: str = HOST) -> bytes | None:
         while len(answer) < MAX_ANSWER and (part := line.recv(65_536)):
             answer += part
     except TimeoutError:
+        keep(payload, observe=observe, host=host)
         return b""
     except OSError:
         return None
     finally:
         line.close()
-    return answer
+    return answer[len(TAKEN) :] if answer else None
 
 
 def keep(payload: bytes, *, observe: bool, host: str = HOST) -> None:

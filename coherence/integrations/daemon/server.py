@@ -30,6 +30,7 @@ from coherence.integrations.daemon.control import (
 )
 from coherence.integrations.daemon.doubles import Doubles
 from coherence.integrations.daemon.http_door import HttpDoor
+from coherence.integrations.daemon.journal import SETTLE_S, Journal, Known, recorded
 from coherence.integrations.daemon.log import rotate_log
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
@@ -100,9 +101,10 @@ def read_request(raw: bytes) -> Request:
 class _Open:
     """A session that is followed, with what keeps its events in order."""
 
-    def __init__(self, session: HostSession) -> None:
+    def __init__(self, session: HostSession, known: Known) -> None:
         self.session, self.lock, self.used = session, threading.Lock(), time.monotonic()
         self.doubles = Doubles()
+        self.known = known
 
 
 class HookDaemon:
@@ -134,6 +136,9 @@ class HookDaemon:
         self._used = time.monotonic()
         self._retired = threading.Event()
         self._door = HttpDoor(folder, self.handle, MAX_PAYLOAD)
+        self._journal = Journal(folder)
+        self._recovers = False
+        """True while what a killed daemon had taken is read: the store may have it already."""
 
     def handle(self, raw: bytes) -> bytes:
         """Return the answer to a request, empty where there is nothing to say. Never raises: the agent goes on."""
@@ -141,7 +146,11 @@ class HookDaemon:
             return self._control(raw)
         self._used = time.monotonic()
         self.read_spool()  # a hook may just have missed the socket
-        return self._take(raw)
+        kept = self._journal.begin(raw)
+        try:
+            return self._take(raw)
+        finally:
+            self._journal.done(kept)
 
     def _take(self, raw: bytes) -> bytes:
         try:
@@ -165,6 +174,8 @@ class HookDaemon:
             known = found.doubles.answer_to(request.payload)
             if known is not None:
                 return known
+            if not found.known.takes(request.payload):
+                return {}
             answer = found.session.handle(request.payload, steers=request.steers)
             answer = answer or self._warning(request.payload)
             refuses = bool(answer) and found.session.refuses(answer)
@@ -202,7 +213,8 @@ class HookDaemon:
     def _session(self, name: str, host: str) -> _Open:
         with self._lock:
             if name not in self._open:
-                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name))
+                known = Known(recorded(self.store, name) if self._recovers else None)
+                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name), known)
             return self._open[name]
 
     def _control(self, raw: bytes) -> bytes:
@@ -292,8 +304,10 @@ class HookDaemon:
     def serve(self) -> None:
         """Answer hooks until there are none for a while, or somebody stops it; then close all sessions."""
         try:
+            self._recovers = self._journal.recover()
             self.read_spool()
-            with _Server(self) as server:
+            self._recovers = False
+            with _Server(self) as server, self._settling():
                 (self.folder / hook.WAKING).unlink(missing_ok=True)
                 while not self._retired.is_set() and (self._is_waited_for() or not self._is_idle()):
                     self.read_spool()
@@ -310,6 +324,30 @@ class HookDaemon:
     def _is_waited_for(self) -> bool:
         """Tell whether a session goes on whose hooks cannot start the daemon themselves."""
         return self._door.is_open and bool(self._open)
+
+    @contextmanager
+    def _settling(self) -> Iterator[None]:
+        """Write what was taken every second, and once more at the end."""
+        ended = threading.Event()
+
+        def settle() -> None:
+            while not ended.wait(SETTLE_S):
+                try:
+                    self._journal.settle(self._write)
+                except Exception:
+                    LOGGER.exception("what was taken is kept in the spool too")
+
+        thread = threading.Thread(target=settle, name="coherence-journal", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _write(self) -> None:
+        for each in self._open.copy().values():
+            each.session.fleet.flush()
 
     def _close_idle(self) -> None:
         for name, each in list(self._open.items()):
@@ -330,6 +368,7 @@ class HookDaemon:
         self._door.close()
         for name in list(self._open):
             self._close(name)
+        self._journal.settle(lambda: None)
         self.store.close()
 
 
@@ -368,5 +407,4 @@ class _Handler(socketserver.BaseRequestHandler):
                 return
             parts.append(part)
         answer = self.server.daemon.handle(b"".join(parts))
-        if answer:
-            self.request.sendall(answer)
+        self.request.sendall(hook.TAKEN + answer)

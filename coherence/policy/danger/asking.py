@@ -20,7 +20,7 @@ ORDER_CHARS = 400
 REQUEST_CHARS = 20_000
 
 # "do not ask" and "without waiting" forbid nothing.
-_NEGATED = lazy_regex(
+NEGATED = lazy_regex(
     r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question"
     r"|further|delay|matter))|never|avoid"
     r"|instead of|rather than|nicht|kein\w*|ohne|keep|except|unless)\b",
@@ -71,7 +71,7 @@ def orders_in(text: TextAnalysis, acts: frozenset[str]) -> list[str]:
     found = (
         statement[:ORDER_CHARS]
         for statement in text.part(REQUEST_CHARS, "\n").statements
-        if not acts.isdisjoint(tokens(statement.replace("-", " "))) and _NEGATED.search(statement) is None
+        if not acts.isdisjoint(tokens(statement.replace("-", " "))) and NEGATED.search(statement) is None
     )
     return list(islice(found, MAX_ORDERS))
 

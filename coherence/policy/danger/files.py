@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from coherence.core.lazy import lazy_regex
@@ -84,10 +84,16 @@ def partitions(command: Command) -> bool:
     return command.program != "format" or any(":" in word for word in command.args)
 
 
-def _is_recursive(command: Command) -> bool:
+def is_recursive(command: Command) -> bool:
+    """Return whether a command takes folders with all that is in them."""
     return not command.flags.isdisjoint(("-r", "-R", "--recursive", "-Recurse", "-recurse", "-Rec")) or any(
         arg.casefold() in ("/s", "-recurse", "-r") for arg in command.args
     )
+
+
+def asks_first(command: Command) -> bool:
+    """Return whether a command asks before it removes something."""
+    return any(arg in ("-i", "-I", "-ri", "-ir", "--interactive") for arg in command.args[:20])
 
 
 def wiped(command: Command) -> Iterator[str]:
@@ -95,10 +101,9 @@ def wiped(command: Command) -> Iterator[str]:
     # They take an empty folder or one file, unless it is Windows' "rmdir /s".
     if command.program in ("rmdir", "unlink") and not any(arg.casefold() == "/s" for arg in command.args):
         return
-    # With -i it asks before each file.
-    if any(arg in ("-i", "-I", "-ri", "-ir", "--interactive") for arg in command.args[:20]):
+    if asks_first(command):
         return
-    recursive = _is_recursive(command) or command.program in ("rimraf", "deltree", "srm", "wipe")
+    recursive = is_recursive(command) or command.program in ("rimraf", "deltree", "srm", "wipe")
     brought = command.stdin.replace("$(", " ").replace(")", " ") if not command.operands else ""
     for operand in command.operands[:200]:
         # Flags of Windows look like paths.
@@ -122,20 +127,28 @@ def wiped_by_unknown(command: Command) -> Iterator[str]:
         yield from wiped(command)
 
 
-def found(command: Command) -> Iterator[str]:
-    """Yield the folder in which ``find`` deletes everything."""
-    args = command.args
-    deletes = "-delete" in args or any(
+def deletes_each(args: Sequence[str]) -> bool:
+    """Return whether ``find`` deletes what it finds."""
+    return "-delete" in args or any(
         flag in ("-exec", "-execdir", "-ok") and word.rpartition("/")[2] in ("rm", "shred", "unlink", "sudo")
         for flag, word in pairwise(args)
     )
-    filters = any(
+
+
+def takes_all(args: Sequence[str]) -> bool:
+    """Return whether ``find`` finds everything in its folder."""
+    return not any(
         arg in _FILTERS
         and args[at - 1] not in ("-not", "!")  # "! -name x" spares x and takes all the rest
         and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in _ALL_NAMES)
         for at, arg in enumerate(args)
     )
-    if deletes and not filters:
+
+
+def found(command: Command) -> Iterator[str]:
+    """Yield the folder in which ``find`` deletes everything."""
+    args = command.args
+    if deletes_each(args) and takes_all(args):
         path = next(iter(command.operands), "." if args[0].startswith("-") else "")
         if holds_everything(path, command.folder):
             yield path
@@ -185,7 +198,7 @@ def redirected(command: Command) -> Iterator[str]:
 
 def system_modes(command: Command) -> Iterator[str]:
     """Yield the system's folders all of whose files get another owner or other permissions."""
-    if _is_recursive(command):
+    if is_recursive(command):
         yield from filter(is_system, command.operands[1:])
 
 

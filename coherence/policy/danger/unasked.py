@@ -13,13 +13,14 @@ from coherence.core.forbidden_calls import ForbiddenCall
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.call_words import only_reads
-from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.detector import EventDetector, Observed, read_arguments
 from coherence.detect.directives import delegates
 from coherence.detect.fingerprints import name_words
 from coherence.detect.text_analysis import tokens
 from coherence.policy.danger.asking import MAX_ORDERS, acts_of, is_asked, orders_in
-from coherence.policy.danger.classify import judge
-from coherence.policy.danger.danger import UNJUDGED, Danger, Match, short
+from coherence.policy.danger.classify import commands_of, judge
+from coherence.policy.danger.danger import UNJUDGED, Command, Danger, Match, short
+from coherence.policy.danger.folders import FolderLife, builds_again, may_remove_folders, removed_folders, script_of
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.deny_list import deny_finding, forbidding
 from coherence.policy.rules.finding_builders import found
@@ -96,6 +97,8 @@ _REMOVED = lazy_regex(r"\brm\s([\w./-]{1,200}(?:\s[\w./-]{1,200}){0,39})")
 _FOLDERS = lazy_regex(r"\bmkdir\s((?:-\w{1,9}\s){0,3}[\w./-]{1,200}(?:\s[\w./-]{1,200}){0,9})")
 _RESTORES = lazy_regex(r"\bgit (?:checkout|restore)\b")
 
+_WIPES = next(row.asking for row in DEFAULT if row.name == "wipe-files")
+
 LEAST = 0.6
 """From here on a finding is active."""
 
@@ -126,6 +129,8 @@ class DestructiveCalls(msgspec.Struct):
     """Number of the newest call, if the deny list forbids it; 0 = it does not."""
     forbidden_tool: str = ""
     forbidden_by: ForbiddenCall | None = None
+    folders: FolderLife = msgspec.field(default_factory=FolderLife)
+    """Folders that the session has shown, and those that the agent has made."""
 
 
 class DangerDetector(EventDetector[DestructiveCalls]):
@@ -189,8 +194,10 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
         match = judged.first
-        if (unwanted := self.unwanted(judged.enforced)) is not None:
+        unwanted = self.unwanted(judged.enforced) or self._removal(event.tool_name, observed.arguments)
+        if unwanted is not None:
             data.harmful, data.harmful_why = observed.seq, _why(unwanted)
+        data.folders.call(event.tool_name, observed.arguments)
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None
         gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
@@ -218,6 +225,28 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         if value and value >= data.value:
             data.value, data.seq, data.what = value, observed.seq, what
 
+    def on_tool_result(self, observed: Observed) -> None:
+        """Take in which folders there are."""
+        if not observed.event.error:
+            self.data.folders.result(observed.text.raw)
+
+    def _removal(self, tool: str, arguments: object) -> Match | None:
+        """Return what a call is that removes a folder with work in it, where the agent has not made it itself."""
+        data = self.data
+        text = script_of(arguments)
+        if not data.requests or not may_remove_folders(text) or builds_again(text):
+            return None
+        for command in commands_of(tool, arguments):
+            for path in removed_folders(command):
+                match = _folder_match(command, path)
+                if (
+                    data.folders.is_work(path)
+                    and not data.folders.is_asked_for(path)
+                    and not is_asked(match, data.orders)
+                ):
+                    return match
+        return None
+
     def unwanted(self, enforced: Sequence[Match]) -> Match | None:
         """Return the first enforced match that no request asked for."""
         return next((match for match in enforced if not is_asked(match, self.data.orders)), None)
@@ -227,6 +256,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         entry = forbidding(tool, arguments, self.forbid) if self.forbid else None
         seen = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
         match = self.unwanted(judge(tool, arguments, self.table).enforced)
+        match = match or self._removal(tool, read_arguments(arguments))
         if match is None:
             return seen
         return [*seen, _harmful(seq, _why(match), "warn" if match.kind == UNJUDGED else "block")]
@@ -247,6 +277,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
         data.delegated = data.delegated or delegates(read.raw)
         data.orders = [*data.orders, *orders_in(observed.text, self._acts)][-MAX_ORDERS:]
+        data.folders.ask(observed.text.raw, observed.text.part(ASKED_CHARS).statements)
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return the findings about unrequested destruction, and about the newest call."""
@@ -262,6 +293,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def renumber(self) -> None:
         """Let the next event be number 1."""
         self.data.seq = self.data.harmful = self.data.forbidden = 0
+
+
+def _folder_match(command: Command, path: str) -> Match:
+    what = f"{short(command.text, 80)} deletes {short(path, 80)} with all that is in it"
+    return Match(name="wipe-folder", kind="wipe", what=what, part=short(command.text), asking=_WIPES, targets=(path,))
 
 
 def _why(match: Match) -> str:

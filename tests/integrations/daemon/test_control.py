@@ -136,7 +136,7 @@ def test_control_says_how_agents_stand_and_refuses_unknown_commands(folder: Path
         with pytest.raises(CoherenceError, match="unknown command dance; there are status, stop, unblock"):
             control(folder, "dance")
         assert "not a command" in json.loads(raw(b"coherence-control\nstop"))["error"]
-        assert raw(b"coherence-control stop") == b""  # no command and no payload
+        assert raw(b"coherence-control stop") == hook.TAKEN  # no command and no payload
         assert process.poll() is None
 
 

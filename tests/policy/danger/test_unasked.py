@@ -7,7 +7,7 @@ import pytest
 
 from coherence.core.events import Goal, Message, ToolCall
 from coherence.detect.detector import Observed
-from coherence.policy.danger.unasked import ASKED, DELEGATED, FADES, RESTORED, UNASKED, DangerDetector
+from coherence.policy.danger.unasked import ASKED, DELEGATED, FADES, RESTORED, RULE, UNASKED, DangerDetector
 
 
 def after(goal: str, command: str) -> DangerDetector:
@@ -28,7 +28,7 @@ def after(goal: str, command: str) -> DangerDetector:
 def test_danger_detector_weighs_a_destructive_call_by_what_was_asked(goal: str, command: str, value: float) -> None:
     detector = after(goal, command)
     assert detector.data.value == value
-    active = [finding.active for finding in detector.findings(None, None, None)]
+    active = [finding.active for finding in detector.findings(None, None, None) if finding.rule == RULE]
     assert active == ([] if not value else [value == UNASKED])
 
 
