@@ -28,9 +28,12 @@ from coherence.integrations.daemon.control import (
     schema_of,
     unblock_agents,
 )
+from coherence.integrations.daemon.folder import MAX_SESSION
+from coherence.integrations.daemon.purge import forget_session
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
+from coherence.monitor.session_header import base_of
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -46,9 +49,6 @@ IDLE_S = 1_800.0
 
 SESSION_IDLE_S = 3_600.0
 """Seconds without a request after which a session's monitors are closed; the next event opens them again."""
-
-MAX_SESSION = 200
-"""Characters of a session's name."""
 
 FleetMaker = Callable[[Store], Fleet]
 
@@ -184,7 +184,7 @@ class HookDaemon:
     def _control(self, raw: bytes) -> bytes:
         try:
             command = read_command(raw)
-            commands = {"status": self._status, "stop": self._stop, "unblock": self._unblock}
+            commands = {"status": self._status, "stop": self._stop, "unblock": self._unblock, "purge": self._purge}
             if command.do not in commands:
                 raise CommandError(f"unknown command {excerpt(command.do)}; there are {', '.join(commands)}")
             found = {"schema": schema_of(command.do), "pid": os.getpid(), **commands[command.do](command)}
@@ -214,6 +214,28 @@ class HookDaemon:
         with self._held(name, self._host(name)) as found:
             agents = unblock_agents(found.session.fleet, command.agent, command.reason)
             return {"session": name, "agents": agents, "refusals": forget_refusals(self.folder, name)}
+
+    def _purge(self, command: Command) -> dict[str, Any]:
+        if command.session is None:
+            raise CommandError("name the session to purge")
+        if command.store is not None and not os.path.samefile(command.store, self.store.path):
+            return {"session": command.session, "report": None, "removed": None}
+        name = clean(command.session, MAX_SESSION)
+        with self._spool_lock:  # what waits there is not taken in meanwhile
+            base = base_of(name) if base_of(name) in self._open else name
+            try:
+                host = self._host(base)
+            except CommandError:
+                report = self.store.purge(session=name)
+            else:
+                with self._held(base, host) as found:
+                    try:
+                        found.session.fleet.close()
+                        report = self.store.purge(session=name)
+                    finally:  # only now: an event that comes meanwhile would open it again
+                        self._open.pop(base, None)
+            removed = forget_session(self.folder, name)
+        return {"session": name, "report": msgspec.to_builtins(report), "removed": msgspec.to_builtins(removed)}
 
     def _host(self, name: str) -> str:
         """Return the client of a session, also of one that is over."""
