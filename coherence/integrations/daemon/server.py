@@ -19,6 +19,7 @@ from coherence.core.readings import excerpt
 from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
+from coherence.integrations.daemon.canary import take_canary
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
@@ -31,7 +32,7 @@ from coherence.integrations.daemon.control import (
 from coherence.integrations.daemon.folder import MAX_SESSION
 from coherence.integrations.daemon.purge import forget_session
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
-from coherence.integrations.host_session import HostSession
+from coherence.integrations.host_session import HostSession, context, text_of
 from coherence.integrations.hosts import HOSTS
 from coherence.monitor.session_header import base_of
 from coherence.store.store import Store
@@ -136,15 +137,16 @@ class HookDaemon:
             return self._control(raw)
         self._used = time.monotonic()
         self.read_spool()  # a hook may just have missed the socket
-        return self._take(raw)
+        return self._take(raw, is_heard=True)
 
-    def _take(self, raw: bytes) -> bytes:
+    def _take(self, raw: bytes, *, is_heard: bool = False) -> bytes:
+        """Return the answer to a request of a hook; ``is_heard``: the hook waits for it."""
         try:
             request = read_request(raw)
             if request.build != self.build:
                 LOGGER.info("another version of the package is installed: this daemon ends")
                 self._retired.set()
-            answer = self._answer(request)
+            answer = self._answer(request, is_heard=is_heard)
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
@@ -153,7 +155,7 @@ class HookDaemon:
             return b""
         return msgspec.json.encode(answer) if answer else b""
 
-    def _answer(self, request: Request) -> dict[str, Any]:
+    def _answer(self, request: Request, *, is_heard: bool) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
@@ -163,7 +165,15 @@ class HookDaemon:
             if found.session.ended:
                 self._close(name)
                 forget_refusals(self.folder, name)
+            # never beside another text: that one is looked for as it is
+            if is_heard and request.steers and not answer and found.session.carries(request.payload):
+                return self._canary(request.payload, name)
             return answer
+
+    def _canary(self, payload: dict[str, Any], name: str) -> dict[str, Any]:
+        """Return the answer that ``coherence doctor --delivery`` has asked for, empty if nobody has."""
+        line = take_canary(self.folder, name, text_of(payload, "transcript_path"))
+        return context(text_of(payload, "hook_event_name"), line) if line else {}
 
     @contextmanager
     def _held(self, name: str, host: str) -> Iterator[_Open]:
