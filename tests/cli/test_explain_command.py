@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from integrations.running import fail, running
 
 from coherence import Monitor
 from coherence.cli.main import main
@@ -141,6 +144,26 @@ def test_label_reaches_a_monitor_that_has_the_session_open(store: Path) -> None:
         (row,) = kept.sessions()
         kinds = [event.kind for event in kept.events(row.id)]
         assert kinds.count("feedback") == 1 and kinds.count("tool_result") == 5 and kept.verify() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
+def test_explain_and_label_while_a_daemon_follows_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # back again at the end
+    folder = tmp_path / "state"
+    with running(folder):
+        fail("s1", 4)
+        until = time.monotonic() + 30
+        while not (listed := json.loads(run("explain", "--store", folder / "store.db", "--json").stdout)):
+            assert time.monotonic() < until
+        first = listed[-1]["firing"]
+        assert run("label", first, "bad", "--store", folder / "store.db").exit_code == 0
+        fail("s1", 2)
+    assert explained(folder / "store.db", first)["label"] == "bad"
+    with Store(folder / "store.db") as kept:
+        (row,) = kept.sessions()
+        kinds = [event.kind for event in kept.events(row.id)]
+        assert kept.verify() == [] and (kinds.count("tool_result"), kinds.count("feedback")) == (6, 1)
+        assert Replay(kept, row).report().differences == []
 
 
 def test_label_an_agent_is_meant_before_a_firing(store: Path, fired: list[str]) -> None:

@@ -90,9 +90,14 @@ def forget_session(state: Path, session: str) -> Removed:
     found = list(_payloads(state, session))
     for path in found:
         path.unlink(missing_ok=True)
+    empty_log(state)
+    return Removed(len(found), forget_refusals(state, session))
+
+
+def empty_log(state: Path) -> None:
+    """Empty the daemon's log; a running one goes on at its beginning."""
     with suppress(FileNotFoundError):
         os.truncate(state / hook.LOG, 0)
-    return Removed(len(found), forget_refusals(state, session))
 
 
 def _payloads(state: Path, session: str) -> Iterator[Path]:

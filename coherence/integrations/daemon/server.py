@@ -30,7 +30,7 @@ from coherence.integrations.daemon.control import (
     unblock_agents,
 )
 from coherence.integrations.daemon.folder import MAX_SESSION
-from coherence.integrations.daemon.purge import forget_session
+from coherence.integrations.daemon.purge import empty_log, forget_session
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession, context, text_of
 from coherence.integrations.hosts import HOSTS
@@ -231,20 +231,22 @@ class HookDaemon:
         if command.store is not None and not os.path.samefile(command.store, self.store.path):
             return {"session": command.session, "report": None, "removed": None}
         name = clean(command.session, MAX_SESSION)
-        with self._spool_lock:  # what waits there is not taken in meanwhile
-            base = base_of(name) if base_of(name) in self._open else name
-            try:
-                host = self._host(base)
-            except CommandError:
-                report = self.store.purge(session=name)
-            else:
-                with self._held(base, host) as found:
-                    try:
-                        found.session.fleet.close()
-                        report = self.store.purge(session=name)
-                    finally:  # only now: an event that comes meanwhile would open it again
-                        self._open.pop(base, None)
+        with self._spool_lock:
             removed = forget_session(self.folder, name)
+        base = base_of(name) if base_of(name) in self._open else name
+        try:
+            host = self._host(base)
+        except CommandError:
+            report = self.store.purge(session=name)
+        else:
+            with self._held(base, host) as found:
+                try:
+                    found.session.fleet.close()
+                    report = self.store.purge(session=name)
+                    forget_refusals(self.folder, name)
+                finally:  # only now: an event that comes meanwhile would open it again
+                    self._open.pop(base, None)
+        empty_log(self.folder)
         return {"session": name, "report": msgspec.to_builtins(report), "removed": msgspec.to_builtins(removed)}
 
     def _host(self, name: str) -> str:

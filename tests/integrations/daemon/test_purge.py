@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from integrations.running import call, fail, running, tell
+from integrations.running import call, running, tell
 
 from coherence.cli.main import main
 from coherence.integrations.daemon import hook
@@ -100,19 +102,41 @@ def test_purge_session_leaves_nothing_in_any_file_while_the_daemon_runs(folder: 
         }
 
 
-def test_purge_session_names_the_sessions_that_were_told_its_lessons(folder: Path) -> None:
+def test_purge_session_while_events_come_begins_another_one(folder: Path) -> None:
+    sent, over = 0, threading.Event()
+
+    def talk() -> None:
+        nonlocal sent
+        while not over.is_set():
+            tell("UserPromptSubmit", "s1", prompt=f"Look into {MARK}-{sent:05}, please")
+            sent += 1
+
     with running(folder):
-        live("s1", MARK)
-    with running(folder):  # the lesson is in the store
-        live("s2", OTHER)
-        done = purge("s1")
-    assert (done.exit_code, done.stderr.rpartition(": ")[2]) == (0, "claude-code/s2\n"), done.output
+        tell("UserPromptSubmit", "s2", prompt=OTHER)
+        thread = threading.Thread(target=talk)
+        thread.start()
+        try:
+            while sent < 30:
+                time.sleep(0.01)
+            before = sent
+            assert purge("s1").exit_code == 0
+            after = sent
+            while sent < after + 10:
+                time.sleep(0.01)
+        finally:
+            over.set()
+            thread.join()
+    assert [at for at in range(before) if holding(folder, f"{MARK}-{at:05}")] == []
+    assert holding(folder, f"{MARK}-{sent - 1:05}") == {"store.db"}
+    with Store(folder / "store.db") as store:
+        assert store.verify() == []
+        assert {row.session for row in store.sessions()} == {"s2", "s1~2"}
 
 
 def test_purge_session_without_a_daemon_takes_what_waits_for_one(folder: Path) -> None:
     with running(folder):
-        live("s1", MARK)
-        fail("s2", 2)
+        tell("UserPromptSubmit", "s1", prompt=MARK)
+        assert not call("s1", f"rm -rf / # {MARK}")
     keep(folder, "s1", MARK, "1.payload")
     other = keep(folder, "s2", OTHER, "2.payload")
     done = purge("s1")
@@ -120,25 +144,25 @@ def test_purge_session_without_a_daemon_takes_what_waits_for_one(folder: Path) -
     assert f"removed from {folder}: 1 payload and 1 refusal" in done.stdout
     assert holding(folder, MARK) == set() and other.exists()
     again = purge("s1")
-    assert again.exit_code == 0 and "purged: 0 events of 2 sessions, 0 lessons" in again.stdout
+    assert again.exit_code == 0 and "purged: 0 events of 1 sessions, 0 lessons" in again.stdout
 
 
 def test_purge_session_of_another_store_leaves_the_daemons_alone(folder: Path, tmp_path: Path) -> None:
     with running(folder):
-        live("s1", MARK)
+        tell("UserPromptSubmit", "s1", prompt=MARK)
         with Store(tmp_path / "copy.db") as other, other.transaction() as transaction:
             transaction.add_session(session="s1", agent="x", parent=None, source="api", started=1.0, config="{}")
         done = purge("s1", "--store", str(tmp_path / "copy.db"))
         assert done.exit_code == 0 and "of 1 sessions" in done.stdout and "removed from" not in done.stdout
-        assert holding(folder, MARK)
+    assert holding(folder, MARK)
 
 
 def test_purge_session_that_is_not_there_changes_nothing(folder: Path) -> None:
-    with running(folder):
-        live("s1", MARK)
-        done = purge("nobody")
-        assert done.exit_code == 2 and "there is no session nobody" in done.stderr
-        assert holding(folder, MARK)
+    folder.mkdir(mode=0o700)
+    Store(folder / "store.db").close()
+    kept = keep(folder, "nobody", MARK, "1.payload")
+    done = purge("nobody")
+    assert done.exit_code == 2 and "there is no session nobody" in done.stderr and kept.exists()
 
 
 def test_purge_needs_a_name(folder: Path) -> None:
