@@ -46,7 +46,7 @@ def plant(state: Path) -> Canary:
 
 def read_canary(state: Path) -> Canary | None:
     """Return the canary of a state folder, told or not; ``None`` if there is none."""
-    for name in (TOLD, PLANTED):
+    for name in (PLANTED, TOLD):  # in the order in which it moves
         try:
             return msgspec.json.decode((state / name).read_bytes(), type=Canary)
         except (FileNotFoundError, msgspec.DecodeError):
