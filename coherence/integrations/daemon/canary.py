@@ -61,7 +61,16 @@ def uproot(state: Path) -> None:
 
 
 def take_canary(state: Path, session: str, transcript: str) -> str:
-    """Return the line for a session that is told now, empty if none is planted; of several sessions one gets it."""
+    """Return the line for a session that is told now, empty if none is planted; of several sessions one gets it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> state = Path(tempfile.mkdtemp())
+    >>> planted = plant(state)
+    >>> take_canary(state, "s1", "") == planted.line, take_canary(state, "s2", "")
+    (True, '')
+    """
     try:
         os.rename(state / PLANTED, state / TOLD)
         found = msgspec.json.decode((state / TOLD).read_bytes(), type=Canary)
