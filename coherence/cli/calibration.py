@@ -18,7 +18,8 @@ from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import LIGHT, NEEDED, OwnScale, learn_own_scale
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
-from coherence.cli.target import find_session, opened
+from coherence.cli.explain import NEWEST, label_firing
+from coherence.cli.target import find_session, opened, split_target
 from coherence.core.config import AlarmConfig
 from coherence.core.events import UNCOUNTED
 from coherence.core.readings import number_of, one_line
@@ -27,26 +28,46 @@ from coherence.sensor.light import monitor_scale
 from coherence.store.rows import SessionRow
 from coherence.store.runs import count_runs, forget_runs, labelled_runs, newest_run, run_agents, write_label
 from coherence.store.store import Store
+from coherence.store.told import named_firings
 
 WIDEST = 100
 
 
-def label_run(store: Path, target: str, label: str, run: int | None) -> None:
-    """Label a run of the session that a target means, by default its newest, or remove its label by ``none``."""
-    with opened(store, option=False) as kept:
-        row = find_session(kept, target)
-        if row.source in UNCOUNTED:
-            name = one_line(f"{row.agent}/{row.session}")
-            raise click.UsageError(f"{name} is of the source {row.source!r}, which counts for nothing")
-        session = began_as(kept, row.agent, row.session)
-        # a run may be labelled before anything of it is kept
-        newest = newest_run(kept, row.agent, session) or 1
-        if run is not None and run > newest:
-            name = one_line(f"{row.agent}/{session}")
-            raise click.UsageError(f"{name} has {number_of(newest, 'run')}, not {run:,}")
-        number = run or newest
-        with kept.transaction() as transaction:
-            write_label(transaction, row.agent, session, number, None if label == "none" else label == "good")
+def label_target(what: tuple[str, ...], *, store: Path | None, run: int | None) -> None:
+    """Label a run, or a firing where neither an agent nor a session is called so."""
+    *named, target, label = what if len(what) > 1 else ("", "", "")
+    if len(named) > 1 or not label:
+        raise click.UsageError("name a firing, or an agent and its session, and then good, bad or none")
+    if label not in ("good", "bad", "none"):
+        raise click.BadParameter(f"{label!r} is not one of 'good', 'bad', 'none'.")
+    if named and store is not None:
+        raise click.UsageError(f"two stores are named: {named[0]} and --store {store}")
+    path = Path(named[0]) if named else split_target(None, store)[0]
+    with opened(path, option=not named) as kept:
+        if run is None and not _names_run(kept, target) and (target == NEWEST or named_firings(kept, target, 1)):
+            label_firing(kept, target, label)
+        else:
+            _label_run(kept, target, label, run)
+
+
+def _names_run(store: Store, target: str) -> bool:
+    return any(target in (row.agent, row.session, f"{row.agent}/{row.session}") for row in store.sessions())
+
+
+def _label_run(kept: Store, target: str, label: str, run: int | None) -> None:
+    row = find_session(kept, target)
+    if row.source in UNCOUNTED:
+        name = one_line(f"{row.agent}/{row.session}")
+        raise click.UsageError(f"{name} is of the source {row.source!r}, which counts for nothing")
+    session = began_as(kept, row.agent, row.session)
+    # a run may be labelled before anything of it is kept
+    newest = newest_run(kept, row.agent, session) or 1
+    if run is not None and run > newest:
+        name = one_line(f"{row.agent}/{session}")
+        raise click.UsageError(f"{name} has {number_of(newest, 'run')}, not {run:,}")
+    number = run or newest
+    with kept.transaction() as transaction:
+        write_label(transaction, row.agent, session, number, None if label == "none" else label == "good")
     said = "has no label now" if label == "none" else f"is {label}"
     _write(f"run {number} of {row.agent}/{session} {said}")
 

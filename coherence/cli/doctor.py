@@ -17,21 +17,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Mend what is safe to mend first, and say what was done.")
+@click.option("--delivery", is_flag=True, help="Check that what hooks say reaches the agent, by a line in a session.")
+@click.option(
+    "--wait", "wait_s", metavar="S", type=click.FloatRange(0.0), help="Seconds to wait for that session. Default: 0."
+)
 @json_option()
-def doctor(fix: bool, as_json: bool) -> None:
+def doctor(fix: bool, delivery: bool, wait_s: float | None, as_json: bool) -> None:
     """Check the hooks in Claude Code, the daemon and the store.
 
     A WARN is worth a look; a FAIL keeps the hooks from their work. --fix makes the state folder private, and removes
-    what a daemon that was killed has left there. Exit status: 0 ok, 1 a FAIL is left, 2 bad usage.
+    what a daemon that was killed has left there. With --delivery, the next session is told one harmless line with a
+    random word; when the command is run again, or while it waits, it looks for that word in the session's transcript.
+    Exit status: 0 ok, 1 a FAIL is left, 2 bad usage.
     """
     refuse_windows()
+    if wait_s is not None and not delivery:
+        raise click.UsageError("--wait is for --delivery")
     from coherence.cli.target import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
     from coherence.integrations.daemon.hook_command import state_folder
 
     state = state_folder()
     mended = mend(state) if fix else []
-    checks = diagnose(state, default_store().absolute())
+    checks = diagnose(state, default_store().absolute(), delivery_s=(wait_s or 0.0) if delivery else None)
     if as_json:
         from coherence.cli.documents import print_document
 

@@ -67,7 +67,7 @@ def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
         "session": row.session,
         "parent": row.parent,
         "source": row.source,
-        "started": _time(row.started),
+        "started": time_of(row.started),
         "events": store.count_events(row.id),
         "index": reading.coherence_index if reading is not None else None,
         "band": reading.band if reading is not None else None,
@@ -88,11 +88,12 @@ def print_log(target: str | None, *, store: Path | None, limit: int, kind: str |
             if not as_json:
                 sys.stdout.write(one_line(f"{row.agent}/{row.session}") + "\n")
             for event in found:
-                line = json.dumps(versioned("coherence.log/1", _plain(row, event))) if as_json else _line(event)
+                line = json.dumps(versioned("coherence.log/1", event_record(row, event))) if as_json else line_of(event)
                 sys.stdout.write(line + "\n")
 
 
-def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
+def event_record(row: SessionRow, event: EventRow) -> dict[str, Any]:
+    """Return an event of a session as JSON has it."""
     return {
         "agent": row.agent,
         "session": row.session,
@@ -105,7 +106,8 @@ def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
     }
 
 
-def _line(event: EventRow) -> str:
+def line_of(event: EventRow, most: int = 100) -> str:
+    """Return an event on one line, its text cut to so many characters."""
     data = json.loads(event.data)
     usage = [f"{key.rpartition('.')[2]} {data[key]}" for key in USAGE if data.get(key) is not None]
     what = ", ".join(usage) if event.kind == "usage" else next((str(data[key]) for key in TEXTS if data.get(key)), "")
@@ -123,7 +125,7 @@ def _line(event: EventRow) -> str:
     elif event.decision is not None:
         marks.append(event.decision.kind)
         what = f"{what}{_reason(event.decision.data)}"
-    return one_line(f"{event.seq:>6}  {_time(event.ts)}  {event.kind:<11}  {' '.join([*marks, excerpt(what, 100)])}")
+    return one_line(f"{event.seq:>6}  {time_of(event.ts)}  {event.kind:<11}  {' '.join([*marks, excerpt(what, most)])}")
 
 
 def _reason(decision: str) -> str:
@@ -136,7 +138,8 @@ def _reason(decision: str) -> str:
     return (f" ({active[0]})" if active else "") + told
 
 
-def _time(ts: float) -> str:
+def time_of(ts: float) -> str:
+    """Return a Unix time as date and time in UTC."""
     try:
         return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
@@ -166,23 +169,6 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
     without = f", {purged} of them purged" if purged else ""
     sys.stdout.write(f"{count} events from number {first} on{without}, newest hash {newest}: {verdict}\n")
     return int(bool(faults))
-
-
-def purge_agent(agent: str, *, session: str | None, store: Path | None, yes: bool) -> None:
-    """Wipe what is kept of an agent or a session."""
-    with opened(split_target(None, store)[0]) as kept:
-        rows = kept.sessions(agent=agent)
-        what = f"agent {agent}" if session is None else f"session {session} of agent {agent}"
-        sql = "SELECT 1 FROM sessions WHERE agent = :agent UNION SELECT 1 FROM lesson_origins WHERE agent = :agent"
-        if not kept.fetch(sql, {"agent": agent}):
-            raise click.UsageError(f"there is no {what}")
-        if not yes:
-            click.confirm(f"Wipe all content of {what} ({len(rows)} sessions) from {kept.path}, for ever?", abort=True)
-        report = kept.purge(agent, session)
-    click.echo(
-        f"purged: {report.events} events of {report.sessions} sessions, {report.lessons} lessons; "
-        "copies such as exports, reports and backups are not touched"
-    )
 
 
 def export_audit(path: Path, folder: Path) -> None:

@@ -21,6 +21,8 @@ COMMANDS = {
     "eval": "runs:evaluate",
     "eval-cases": "runs:eval_cases",
     "experiments": "sessions:experiments",
+    "explain": "sessions:explain",
+    "export": "sessions:export",
     "guard": "guard:guard",
     "init": "init:init",
     "label": "sessions:label",

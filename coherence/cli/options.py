@@ -10,15 +10,17 @@ import click
 
 Option: TypeAlias = Callable[[Any], Any]
 
-FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs")
+FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs", "export")
 
 FILES = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 TARGET = click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
 
 
-def file_option(name: str, help: str, **more: Any) -> Option:
+def file_option(name: str, help: str, *, short: str | None = None, **more: Any) -> Option:
     """Return the option of a file that is written."""
-    return click.option(name, type=click.Path(dir_okay=False, path_type=Path), help=help, **more)
+    return click.option(
+        *([short] if short else []), name, type=click.Path(dir_okay=False, path_type=Path), help=help, **more
+    )
 
 
 store_option = file_option("--store", "The store's file. Default: $COHERENCE_STORE, else the user's data folder.")

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from coherence.cli.options import FILES, TARGET, config_option, json_option, store_option
+from coherence.cli.options import FILES, TARGET, config_option, file_option, json_option, store_option
 from coherence.store.measures import HORIZONS, Measure
 
 
@@ -34,6 +34,44 @@ def log(target: str | None, **options: Any) -> None:
     from coherence.cli.logs import print_log
 
     print_log(target, **options)
+
+
+@click.command()
+@click.argument("firing", required=False)
+@store_option
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of newest firings that are listed."
+)
+@json_option()
+def explain(firing: str | None, store: Path | None, limit: int, as_json: bool) -> None:
+    """Say all that is known of one firing of guidance; without FIRING, list the newest ones.
+
+    FIRING is an id, the beginning of one (of the part behind the last dash, too), or last. Told are the words, whether
+    they reached the agent, the rule and its threshold, the events that it saw, what the agent did then, what came of
+    it, and labels. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.explain import explain_firing, list_firings
+
+    if firing is None:
+        list_firings(store, limit=limit, as_json=as_json)
+    else:
+        explain_firing(firing, store=store, as_json=as_json)
+
+
+@click.command()
+@click.argument("session")
+@store_option
+@file_option("--output", "The file that is written. Default: the standard output.", short="-o")
+def export(session: str, **options: Any) -> None:
+    """Write one session with all its agents as JSON lines, to hand to somebody else.
+
+    SESSION is the name of a session, of whichever agents; AGENT/SESSION means this agent's alone. The first line says
+    what follows; the others are those of coherence log --json, in the order of time. coherence score reads the file
+    again. Secrets were redacted when they were recorded. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.export import export_session
+
+    export_session(session, **options)
 
 
 @click.command()
@@ -84,19 +122,21 @@ def audit_export(path: Path, folder: Path) -> None:
 
 
 @click.command()
-@click.option("--agent", required=True, metavar="NAME", help="Whose content is wiped.")
+@click.option("--agent", metavar="NAME", help="Whose content is wiped. Default: all agents of the session.")
 @click.option("--session", metavar="S", help="Only this session, and those that went on from it. Default: all.")
 @store_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(**options: Any) -> None:
-    """Wipe what a store holds of an agent, its lessons too, so that nothing of it is left in the file.
+    """Wipe what a store holds of an agent, a session or both, lessons too, so that nothing of it is left in the file.
 
-    End the agent's monitors and guards first. Events stay in the hash chain without their content, and `audit verify`
-    says how many. Names, times and copies elsewhere are not touched. Exit status: 0 ok, 2 bad usage.
+    End the agent's monitors and guards first. With --session alone, a daemon that runs ends the session by itself, and
+    what waits for it in its state folder goes too. Events stay in the hash chain without their content, and `audit
+    verify` says how many. Names, times and copies elsewhere are not touched. Exit status: 0 ok, 1 the daemon does not
+    answer, 2 bad usage.
     """
-    from coherence.cli.logs import purge_agent
+    from coherence.cli.purge import purge_content
 
-    purge_agent(**options)
+    purge_content(**options)
 
 
 STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
@@ -130,20 +170,20 @@ def experiments(**options: Any) -> None:
 
 
 @click.command()
-@STORE
-@click.argument("target", metavar="AGENT[/SESSION]")
-@click.argument("label", type=click.Choice(["good", "bad", "none"]))
+@click.argument("what", metavar="[STORE] FIRING|AGENT[/SESSION] good|bad|none", nargs=-1)
+@store_option
 @click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
-def label(**options: Any) -> None:
-    """Label a run good or bad, or remove its label by none. AGENT alone means its newest session.
+def label(what: tuple[str, ...], store: Path | None, run: int | None) -> None:
+    """Label a run or a firing good or bad, or remove its label by none.
 
-    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
-    the host has reported. The agent's later sessions learn thresholds from good runs, and weights from both.
-    Exit status: 0 ok, 2 bad usage.
+    AGENT alone means its newest session. A run is a task: a session holds one, and one more after each outcome. A label
+    counts more than the outcome that the host has reported. The agent's later sessions learn thresholds from good runs,
+    and weights from both. A firing, by its id of coherence explain, is good if it was right, and bad if it was a false
+    alarm. Exit status: 0 ok, 2 bad usage.
     """
-    from coherence.cli.calibration import label_run
+    from coherence.cli.calibration import label_target
 
-    label_run(**options)
+    label_target(what, store=store, run=run)
 
 
 @click.command()

@@ -141,7 +141,7 @@ def unblock(state: Path | None, session: str | None, agent: str | None, reason: 
         click.echo(f"forgotten: {number_of(found['refusals'], 'refusal')} kept for hooks without a daemon")
 
 
-def _asked(state: Path | None, do: str, **options: str | None) -> dict[str, Any] | None:
+def _asked(state: Path | None, do: str, **options: Any) -> dict[str, Any] | None:
     from coherence.integrations.daemon.folder import control
     from coherence.integrations.daemon.hook_command import state_folder
 

@@ -37,6 +37,9 @@ class HostSession:
     HOST: ClassVar[str]
     """Name of the client, and of a session's main agent; a subagent's name begins with it."""
 
+    CARRIERS: ClassVar[frozenset[str]] = frozenset()
+    """Events whose answer can add a text, as :func:`context` has it, to what the agent reads next."""
+
     def __init__(self, fleet: Fleet, session: str) -> None:
         self.fleet, self.session = fleet, session
         self.ended = False
@@ -68,6 +71,10 @@ class HostSession:
     def refuses(self, answer: Answer) -> bool:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
         return "permissionDecision" in answer.get("hookSpecificOutput", ())
+
+    def carries(self, payload: Payload) -> bool:
+        """Tell whether the answer to an event can add a text to what the main agent reads next."""
+        return text_of(payload, "hook_event_name") in self.CARRIERS and not text_of(payload, "agent_id")
 
 
 class News:

@@ -26,6 +26,8 @@ class PurgeReport(msgspec.Struct, frozen=True):
     """Events that are tombstones now."""
     lessons: int
     """Lessons that were learned from these sessions, whatever else they were learned from."""
+    recalled_in: tuple[str, ...] = ()
+    """Other sessions, as ``agent/session``, that were told one of these lessons: they hold its words still."""
 
 
 class PurgeMark(msgspec.Struct, frozen=True):
@@ -54,23 +56,38 @@ def is_tombstone(row: AuditRow) -> bool:
     return event.kind == "purged" and event.data == PURGED and event.reading is None and event.decision is None
 
 
-def purge(transaction: Transaction, agent: str, session: str | None) -> PurgeReport:
-    """Wipe what is kept of an agent, or of one of its sessions and those that went on from it under its name.
+_RECALLED = (
+    "SELECT DISTINCT s.agent || '/' || s.session FROM events AS e JOIN sessions AS s ON s.id = e.session_id, "
+    "json_each(e.data, '$.recalled') AS r WHERE e.kind = 'tick' AND e.data LIKE '%\"recalled\":[%' "
+    "AND json_extract(r.value, '$.lesson') IN (SELECT value FROM json_each(:lessons)) "
+    "AND e.session_id NOT IN (SELECT value FROM json_each(:ids)) ORDER BY 1"
+)
+
+
+def purge(transaction: Transaction, agent: str | None, session: str | None) -> PurgeReport:
+    """Wipe what is kept of an agent, of one of its sessions and those that went on from it, or of a session's agents.
 
     Baselines, corrections and calibration are the agent's; they go with any of its sessions. Vectors are kept by text,
     for all agents: all of them go.
     """
     execute = transaction.execute
-    named = execute("SELECT id, session FROM sessions WHERE agent = ?", (agent,))
-    ids = [number for number, name in named if session is None or _continues(name, session)]
     # Lessons may be in a file of their own, which has no sessions.
-    origins = execute("SELECT DISTINCT session FROM lesson_origins WHERE agent = ?", (agent,))
-    known = {*(name for _, name in named), *(name for (name,) in origins)}
-    names = sorted(name for name in known if session is None or _continues(name, session))
+    known = [
+        *execute("SELECT id, agent, session FROM sessions WHERE agent <> ?", (PURGE_AGENT,)),
+        *execute("SELECT DISTINCT NULL, agent, session FROM lesson_origins"),
+    ]
+    meant = [
+        (number, of, name)
+        for number, of, name in known
+        if agent in (None, of) and (session is None or _continues(name, session))
+    ]
+    ids = [number for number, _, _ in meant if number is not None]
+    pairs = sorted({(of, name) for _, of, name in meant})
+    agents = sorted({of for of, _ in pairs} | ({agent} if agent is not None else set()))
     found: dict[str, object] = {
-        "ids": msgspec.json.encode(ids).decode(),
-        "names": msgspec.json.encode(names).decode(),
-        "agent": agent,
+        "ids": _json(ids),
+        "pairs": _json(pairs),
+        "agents": _json(agents),
     }
     of_these = "session_id IN (SELECT value FROM json_each(:ids))"
     ((until,),) = execute("SELECT coalesce(max(id), 0) FROM events")
@@ -85,18 +102,26 @@ def purge(transaction: Transaction, agent: str, session: str | None) -> PurgeRep
         execute("UPDATE sessions SET config = :data WHERE id IN (SELECT value FROM json_each(:ids))", wiped)
         execute(f"UPDATE guard_accounts SET data = NULL, pending = 0 WHERE {of_these}", found)  # noqa: S608
     execute("DELETE FROM vectors")
-    execute("DELETE FROM baselines WHERE agent = :agent", found)
-    execute("DELETE FROM calibrations WHERE agent = :agent", found)
-    of_agent = "agent = :agent AND session IN (SELECT value FROM json_each(:names))"
+    for table in ("baselines", "calibrations"):
+        execute(f"DELETE FROM {table} WHERE agent IN (SELECT value FROM json_each(:agents))", found)  # noqa: S608
+    of_pairs = (
+        "(agent, session) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:pairs))"
+    )
     for table in ("runs", "lesson_rejected"):
-        execute(f"DELETE FROM {table} WHERE {of_agent}", found)  # noqa: S608
-    lessons = execute(f"SELECT DISTINCT lesson_id FROM lesson_origins WHERE {of_agent}", found)  # noqa: S608
+        execute(f"DELETE FROM {table} WHERE {of_pairs}", found)  # noqa: S608
+    lessons = execute(f"SELECT DISTINCT lesson_id FROM lesson_origins WHERE {of_pairs}", found)  # noqa: S608
+    told = {"ids": found["ids"], "lessons": _json([lesson for (lesson,) in lessons])}
+    recalled_in = tuple(name for (name,) in execute(_RECALLED, told)) if lessons else ()
     transaction.execute_many("DELETE FROM lessons WHERE id = ?", lessons)
     # index files of these lessons are of other tables from now on
     execute("UPDATE lesson_state SET token = lower(hex(randomblob(8)))")
     if ids:
         _vouch(transaction, PurgeMark(tuple(ids), until))
-    return PurgeReport(len(ids), events, len(lessons))
+    return PurgeReport(len(ids), events, len(lessons), recalled_in)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _continues(name: str, session: str) -> bool:

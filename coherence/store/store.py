@@ -416,7 +416,7 @@ class Store:
         """Return how many events of the chain have no content, because they were purged."""
         return int(self.fetch("SELECT count(*) FROM events WHERE kind = 'purged'")[0][0])
 
-    def purge(self, agent: str, session: str | None = None) -> PurgeReport:
+    def purge(self, agent: str | None = None, session: str | None = None) -> PurgeReport:
         """Wipe what is kept of an agent or of one session, with its lessons, so that nothing is left in this file.
 
         End the agent's monitors and guards first: what they hold in memory would be written again. The names of the
@@ -426,18 +426,22 @@ class Store:
 
         Parameters
         ----------
-        agent : str
-            Its name.
+        agent : str, optional
+            Its name; default: all agents of the session.
         session : str, optional
-            One of its sessions, with those that went on from it (``NAME~2``); default: all, and its guarded calls.
+            One session, with those that went on from it (``NAME~2``); default: all, and the agent's guarded calls.
 
         Raises
         ------
+        ValueError
+            Neither is named.
         StoreError
             The file cannot be written, or other processes read it so that it cannot be rewritten: purge again.
         """
         from coherence.store.purge import purge  # which nothing else that a running agent does needs
 
+        if agent is None and session is None:
+            raise ValueError("name an agent, a session or both")
         with self._alone(self.timeout_s), explained(self.path):
             connection = self._write_connection()
             connection.execute("PRAGMA secure_delete = ON")

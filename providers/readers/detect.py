@@ -11,6 +11,7 @@ from coherence.providers.readers.source import Document
 _ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
 _OPENAI_KEYS = {"tool_calls", "function_call", "tool_call_id"}
 _OPENAI_ROLES = ("developer", "tool", "function")
+_EXPORT = "coherence.export/"
 _LOOK_AT = 50
 
 
@@ -21,7 +22,9 @@ def detect_format(documents: Sequence[Document]) -> str | None:
     """
     values = [document.value for document in documents]
     beginning = [value for value in values[:_LOOK_AT] if isinstance(value, dict)]
-    # First, because a session's lines hold Anthropic messages.
+    if beginning and str(beginning[0].get("schema")).startswith(_EXPORT):
+        return "export"
+    # Before the others, because a session's lines hold Anthropic messages.
     if any(_is_session_event(value) for value in beginning):
         return "claude-code"
     if any("steps" in value and "messages" not in value for value in beginning):

@@ -9,7 +9,14 @@ import msgspec
 
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import excerpt
-from coherence.providers.readers import anthropic_messages, claude_code, openai_chat, openai_responses, runs
+from coherence.providers.readers import (
+    anthropic_messages,
+    claude_code,
+    openai_chat,
+    openai_responses,
+    recorded_events,
+    runs,
+)
 from coherence.providers.readers.detect import detect_format
 from coherence.providers.readers.source import Source, read_source, stem
 from coherence.providers.transcript import Transcript
@@ -20,6 +27,7 @@ _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
     "anthropic": anthropic_messages.read_anthropic,
     "claude-code": claude_code.read_claude_code,
     "runs": runs.read_runs,
+    "export": recorded_events.read_export,
 }
 
 FORMATS: tuple[str, ...] = tuple(_READERS)

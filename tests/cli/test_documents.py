@@ -164,6 +164,8 @@ replay.config    replay {folder}/runs.db --config {folder}/other.toml
 audit.verify     audit verify {folder}/audit/audit.jsonl
 experiments      experiments --store {folder}/runs.db
 experiments      experiments --store {folder}/runs.db --measure error
+explain          explain last --store {folder}/runs.db
+explain.list     explain --store {folder}/runs.db
 calibrate        calibrate {folder}/many.jsonl --out {folder}/scale.json {hashing}
 calibrate        calibrate {folder}/many.jsonl {folder}/bad.jsonl --out {folder}/labels.json {hashing}
 calibration      calibration {folder}/runs.db
@@ -260,7 +262,7 @@ def test_documents_every_command_with_json_has_a_schema_and_a_run_above() -> Non
     printing = {name for name, each in commands(main) if any("--json" in option.opts for option in each.params)}
     assert len(printing) > 20
     assert {SAME.get(name, name) for name in printing} <= set(schema_names())
-    tried = {name.removesuffix(".none") for name, _ in TABLE} | {"log", "score.jsonl", "score.step-scores"}
+    tried = {name.removesuffix(".none") for name, _ in TABLE} | {"export", "log", "score.jsonl", "score.step-scores"}
     assert tried == set(schema_names())
 
 

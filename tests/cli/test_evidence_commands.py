@@ -172,7 +172,7 @@ def test_evidence_wrong_usage_is_explained_and_nothing_is_changed(
 
 def test_evidence_purge_wipes_an_agent_after_asking_and_the_audit_says_so(store: Path) -> None:
     asked = CliRunner().invoke(main, ["purge", "--agent", "bad", "--store", str(store)], input="n\n")
-    assert asked.exit_code == 1 and "bad (1 sessions)" in asked.output
+    assert asked.exit_code == 1 and "bad (1 session)" in asked.output
     assert (
         "purged: 25 events of 1 sessions, 0 lessons" in run("purge", "--agent", "bad", "--store", store, "--yes").stdout
     )

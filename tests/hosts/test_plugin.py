@@ -12,8 +12,8 @@ import pytest
 
 from coherence.store.store import Store
 from hosts.claude_client import installed, run_claude
+from hosts.hooked_claude import HookedClaude, told
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, results_of
-from hosts.test_claude_code import Host, told
 
 pytestmark = pytest.mark.hosts
 
@@ -33,7 +33,7 @@ SCRIPTS: Scripts = {
 NOWHERE = "http://127.0.0.1:9"
 
 
-class PluginHost(Host):
+class PluginHost(HookedClaude):
     """The client of one version, with the plug-in in an empty home."""
 
     @property

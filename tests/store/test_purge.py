@@ -16,6 +16,7 @@ from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
 from coherence.store.jsonl import export_jsonl, read_trail, verify_jsonl
 from coherence.store.purge import PurgeReport
+from coherence.store.rows import EventRow
 
 SECRET = "the tumour of Mr Aldermaston"
 OTHER = "the harbour of Wexcombe"
@@ -116,6 +117,28 @@ def test_purge_of_a_session_leaves_the_others_and_takes_those_that_went_on_from_
         assert found(path, "the first matter") == []
         assert found(path, "the second matter") == ["store.db"]
         assert store.verify() == []
+
+
+def test_purge_of_a_session_takes_all_its_agents_and_names_those_that_were_told_its_lessons(path: Path) -> None:
+    with Store(path) as store:
+        for agent in ("main", "main/child"):
+            live(store, agent, "the shared matter", session="s", corrects=False)
+        with LessonStore(store, embedder=HashingEmbedder(16)) as lessons:
+            origin = Origin("main/child", "s", (1,))
+            lessons.record(pattern="p", error_text="the shared matter failed", fix_text="again", origin=origin)
+        ((lesson,),) = store.fetch("SELECT id FROM lessons WHERE error_text LIKE '%shared matter%'")
+        with store.transaction() as transaction:
+            told = transaction.add_session(
+                session="s2", agent="main", parent=None, source="api", started=1.0, config="{}"
+            )
+            data = f'{{"kind":"tick","recalled":[{{"lesson":{lesson},"similarity":1.0,"fix":"x","ts":1.0}}]}}'
+            transaction.add_events(told, [EventRow(1, 1.0, "tick", data)])
+        report = store.purge(session="s")
+        assert (report.sessions, report.lessons, report.recalled_in) == (2, 1, ("main/s2",))
+        assert found(path, "the shared matter") == [] and found(path, "Wexcombe") == ["store.db"]
+        assert store.verify() == []
+        with pytest.raises(ValueError, match="name an agent, a session or both"):
+            store.purge()
 
 
 def test_purge_an_agent_works_on_under_its_name(path: Path) -> None:

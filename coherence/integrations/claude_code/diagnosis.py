@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.errors import CoherenceError
+from coherence.integrations.claude_code.delivery import check_delivery
 from coherence.integrations.claude_code.hook_sources import HookSource, hook_sources
 from coherence.integrations.claude_code.port_check import check_port
 from coherence.integrations.claude_code.settings import (
@@ -117,8 +118,8 @@ _Finding: TypeAlias = tuple[Status, str, str]
 """Status, what was found, and what mends it."""
 
 
-def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Check]:
-    """Check what the hooks of Claude Code need; nothing is changed.
+def diagnose(state: Path, store: Path, project: Path | None = None, *, delivery_s: float | None = None) -> list[Check]:
+    """Check what the hooks of Claude Code need; nothing is changed, unless the delivery is checked.
 
     A check that fails itself is a ``FAIL`` with its error. While the daemon is asked, the current folder is the state
     folder; it is what it was afterwards.
@@ -131,6 +132,9 @@ def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Chec
         File in which the daemon keeps everything.
     project : Path, optional
         Folder of the project whose settings count; by default the current one.
+    delivery_s : float, optional
+        Check by a canary whether what hooks say reaches the agent, and wait so many seconds for a session that shows
+        it.
     """
     files = {scope: settings_path(scope, project) for scope in SCOPES}
     sources = hook_sources(files)
@@ -149,6 +153,8 @@ def diagnose(state: Path, store: Path, project: Path | None = None) -> list[Chec
         "clock": partial(_clock, store),
         "disk": partial(_disk, state, store),
     }
+    if delivery_s is not None:
+        checks["delivery"] = partial(check_delivery, state, delivery_s)
     return [_run(name, check) for name, check in checks.items()]
 
 

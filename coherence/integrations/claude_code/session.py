@@ -120,6 +120,7 @@ class ClaudeCodeSession(HostSession):
     """
 
     HOST = "claude-code"
+    CARRIERS = frozenset(("SessionStart", "PostToolBatch"))
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         super().__init__(fleet, session)

@@ -36,13 +36,15 @@ class Command(msgspec.Struct, frozen=True):
     """Request to the daemon itself."""
 
     do: str
-    """``status``, ``stop`` or ``unblock``."""
+    """``status``, ``stop``, ``unblock`` or ``purge``."""
     session: str | None = None
-    """Default: all sessions, or the one used last to unblock."""
+    """Default: all sessions, or the one used last to unblock. Needed to purge."""
     agent: str | None = None
     """Name of the agent to unblock; default: whichever are blocked."""
     reason: str = ""
     """Reason to unblock, for the record."""
+    store: str | None = None
+    """File of the store that is to be purged; another one than the daemon's is left alone."""
 
 
 class CommandError(ValueError):

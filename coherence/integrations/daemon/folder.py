@@ -21,6 +21,8 @@ LOCK = "daemon.lock"
 
 START_S = 30.0
 """Seconds in which a daemon that was started must answer."""
+MAX_SESSION = 200
+"""Characters of a session's name."""
 
 
 def enter(folder: Path) -> None:
@@ -52,7 +54,7 @@ def only_one() -> Iterator[bool]:
             yield True
 
 
-def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | None:
+def control(folder: Path, do: str, *, wait_s: float = hook.ANSWER_S, **options: str | None) -> dict[str, Any] | None:
     """Return what a running daemon says to a command; the state folder becomes the current one.
 
     Parameters
@@ -61,6 +63,8 @@ def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | No
         State folder.
     do : str
         The command, as :class:`~coherence.integrations.daemon.control.Command` has it.
+    wait_s : float
+        Seconds to wait for the answer.
     **options
         Its other fields.
 
@@ -78,7 +82,7 @@ def control(folder: Path, do: str, **options: str | None) -> dict[str, Any] | No
         return None
     enter(folder)
     with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(hook.ANSWER_S)
+        line.settimeout(wait_s)
         try:
             line.connect(hook.SOCKET)
         except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 from coherence.core.files import open_input
@@ -60,3 +61,10 @@ def newest_lines(folder: Path, count: int) -> list[str] | None:
         except FileNotFoundError:
             continue
     return None if lines is None else list(lines)
+
+
+def empty_log(folder: Path) -> None:
+    """Empty the daemon's log, and delete the one before; a running daemon goes on at the beginning."""
+    (folder / OLD_LOG).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        os.truncate(folder / hook.LOG, 0)

@@ -19,6 +19,7 @@ from coherence.core.readings import excerpt
 from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
+from coherence.integrations.daemon.canary import take_canary
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
@@ -29,12 +30,15 @@ from coherence.integrations.daemon.control import (
     unblock_agents,
 )
 from coherence.integrations.daemon.doubles import Doubles
+from coherence.integrations.daemon.folder import MAX_SESSION
 from coherence.integrations.daemon.http_door import HttpDoor
 from coherence.integrations.daemon.journal import SETTLE_S, Journal, Known, recorded
-from coherence.integrations.daemon.log import rotate_log
+from coherence.integrations.daemon.log import empty_log, rotate_log
+from coherence.integrations.daemon.purge import forget_session
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
-from coherence.integrations.host_session import HostSession
+from coherence.integrations.host_session import HostSession, context, text_of
 from coherence.integrations.hosts import HOSTS
+from coherence.monitor.session_header import base_of
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -50,9 +54,6 @@ IDLE_S = 1_800.0
 
 SESSION_IDLE_S = 3_600.0
 """Seconds without a request after which a session's monitors are closed; the next event opens them again."""
-
-MAX_SESSION = 200
-"""Characters of a session's name."""
 
 FleetMaker = Callable[[Store], Fleet]
 
@@ -148,17 +149,18 @@ class HookDaemon:
         self.read_spool()  # a hook may just have missed the socket
         kept = self._journal.begin(raw)
         try:
-            return self._take(raw)
+            return self._take(raw, is_heard=True)
         finally:
             self._journal.done(kept)
 
-    def _take(self, raw: bytes) -> bytes:
+    def _take(self, raw: bytes, *, is_heard: bool = False) -> bytes:
+        """Return the answer to a request of a hook; ``is_heard``: the hook waits for it."""
         try:
             request = read_request(raw)
             if request.build != self.build:
                 LOGGER.info("another version of the package is installed: this daemon ends")
                 self._retired.set()
-            answer = self._answer(request)
+            answer = self._answer(request, is_heard=is_heard)
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
@@ -167,7 +169,7 @@ class HookDaemon:
             return b""
         return msgspec.json.encode(answer) if answer else b""
 
-    def _answer(self, request: Request) -> dict[str, Any]:
+    def _answer(self, request: Request, *, is_heard: bool) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
@@ -188,6 +190,9 @@ class HookDaemon:
             if found.session.ended:
                 self._close(name)
                 forget_refusals(self.folder, name)
+            # never beside another text: that one is looked for as it is
+            if is_heard and request.steers and not answer and found.session.carries(request.payload):
+                return self._canary(request.payload, name)
             return answer
 
     def _warning(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -199,6 +204,11 @@ class HookDaemon:
         if event == "UserPromptSubmit" and self._door.is_strangers():
             return {"decision": "block", "reason": f"{told}, and start the client again"}
         return {"systemMessage": told} if event == "SessionStart" else {}
+
+    def _canary(self, payload: dict[str, Any], name: str) -> dict[str, Any]:
+        """Return the answer that ``coherence doctor --delivery`` has asked for, empty if nobody has."""
+        line = take_canary(self.folder, name, text_of(payload, "transcript_path"))
+        return context(text_of(payload, "hook_event_name"), line) if line else {}
 
     @contextmanager
     def _held(self, name: str, host: str) -> Iterator[_Open]:
@@ -225,6 +235,7 @@ class HookDaemon:
                 "stop": self._stop,
                 "unblock": self._unblock,
                 "prove": self._prove,
+                "purge": self._purge,
             }
             if command.do not in commands:
                 raise CommandError(f"unknown command {excerpt(command.do)}; there are {', '.join(commands)}")
@@ -262,6 +273,31 @@ class HookDaemon:
             agents = unblock_agents(found.session.fleet, command.agent, command.reason)
             return {"session": name, "agents": agents, "refusals": forget_refusals(self.folder, name)}
 
+    def _purge(self, command: Command) -> dict[str, Any]:
+        if command.session is None:
+            raise CommandError("name the session to purge")
+        if command.store is not None and not os.path.samefile(command.store, self.store.path):
+            return {"session": command.session, "report": None, "removed": None}
+        name = clean(command.session, MAX_SESSION)
+        self._journal.settle(self._write)
+        with self._spool_lock:
+            removed = forget_session(self.folder, name)
+        base = base_of(name) if base_of(name) in self._open else name
+        try:
+            host = self._host(base)
+        except CommandError:
+            report = self.store.purge(session=name)
+        else:
+            with self._held(base, host) as found:
+                try:
+                    found.session.fleet.close()
+                    report = self.store.purge(session=name)
+                    forget_refusals(self.folder, name)
+                finally:  # only now: an event that comes meanwhile would open it again
+                    self._open.pop(base, None)
+        empty_log(self.folder)
+        return {"session": name, "report": msgspec.to_builtins(report), "removed": msgspec.to_builtins(removed)}
+
     def _host(self, name: str) -> str:
         """Return the client of a session, also of one that is over."""
         if name in self._open:
@@ -291,15 +327,10 @@ class HookDaemon:
                     self._take(raw)
                     taken.append(path)
             if taken:
-                self._flush()  # before they go: a daemon may be killed at any time
+                self._write()  # before they go: a daemon may be killed at any time
             for path in taken:
                 path.unlink(missing_ok=True)
             return len(taken)
-
-    def _flush(self) -> None:
-        for each in self._open.copy().values():
-            with each.lock:
-                each.session.fleet.flush()
 
     def serve(self) -> None:
         """Answer hooks until there are none for a while, or somebody stops it; then close all sessions."""

@@ -23,6 +23,10 @@ CALL = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"
 USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
 THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "ok"}]}
 EVENT = {"type": "user", "message": HI, "uuid": "1", "sessionId": "s"}
+AGENT = {"agent": "a", "session": "s", "parent": None, "source": "hook", "started": 1.0, "events": 1}
+AGENT |= {"without_text": False, "label": None}
+HEAD = {"schema": "coherence.export/1", "version": "1", "session": "s", "agents": [AGENT]}
+SAID = {"agent": "a", "session": "s", "ts": 1.0, "event": {"kind": "message", "role": "user", "content": "hi"}}
 
 
 def write(folder: Path, content: str | bytes, name: str = "file.jsonl") -> Path:
@@ -66,6 +70,7 @@ def failure(path: str | Path, format: str | None = None) -> TranscriptError:
         ("runs", lines(RUN, RUN)),
         ("runs", json.dumps(RUN, indent=2)),
         ("runs", lines(RUN | {"type": "user", "sessionId": "s"})),
+        ("export", lines(HEAD, SAID)),
     ],
 )
 def test_read_transcripts_the_format_is_told_from_the_content(tmp_path: Path, format: str, content: str) -> None:
@@ -87,6 +92,7 @@ SAMPLES = {
     "anthropic": lines([HI, USE]),
     "claude-code": lines(EVENT, EVENT),
     "runs": lines(RUN, RUN),
+    "export": lines(HEAD, SAID),
 }
 
 
@@ -156,7 +162,7 @@ def test_read_transcripts_a_path_that_cannot_be_read_is_an_error(
     assert failure(tmp_path / "none.json").reason == "no such file"
     assert failure(tmp_path).reason == "is a directory, expected a file"
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
-    known = "expected one of openai, openai-responses, anthropic, claude-code, runs"
+    known = "expected one of openai, openai-responses, anthropic, claude-code, runs, export"
     assert failure(write(tmp_path, lines(RUN)), "llama").reason == f"unknown format 'llama', {known}"
     monkeypatch.setattr(source, "open_input", refuse)
     assert failure(write(tmp_path, lines(RUN))).reason == "permission denied, expected a readable file"
@@ -235,7 +241,8 @@ def test_read_transcripts_json_nested_too_deep_is_an_error(tmp_path: Path, conte
 @pytest.mark.parametrize("content", ["42", '"hi"', "null", "NaN", "[]", "{}", "[1, 2]", '{"a": 1}', '{"type": "user"}'])
 def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
     error = failure(write(tmp_path, content))
-    assert error.reason == "unknown format, expected one of openai, openai-responses, anthropic, claude-code, runs"
+    known = "openai, openai-responses, anthropic, claude-code, runs, export"
+    assert error.reason == f"unknown format, expected one of {known}"
 
 
 def calling(**call: Any) -> dict[str, Any]:

@@ -1,0 +1,265 @@
+"""Work of ``coherence explain``, and of ``coherence label`` on a firing of guidance."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from coherence.cli.columns import print_columns, print_pairs
+from coherence.cli.documents import print_document
+from coherence.cli.logs import line_of, time_of
+from coherence.cli.target import opened, split_target
+from coherence.core.decisions import Decision
+from coherence.core.events import Feedback, encode_event, kind_of
+from coherence.core.readings import excerpt, number_of, one_line, span
+from coherence.core.signs import said
+from coherence.monitor.codec import decode_result
+from coherence.monitor.tick_result import TickResult
+from coherence.policy.experiment import judge_pattern
+from coherence.policy.guidance import pattern_of
+from coherence.store.rows import EventRow, FiringOutcomeRow
+from coherence.store.runs import session_label
+from coherence.store.store import Store
+from coherence.store.told import (
+    ToldFiring,
+    count_pattern,
+    firing_labels,
+    named_firings,
+    newest_firings,
+    outcomes_of,
+    steps_until,
+)
+
+NEWEST = "last"
+"""Name that means the newest firing."""
+
+NEXT_EVENTS = 6
+"""Events after a firing that are shown: what the agent did then."""
+
+MAX_TEXT = 400
+"""Characters of an event's text."""
+
+ACTS = ("tool_call", "tool_result", "message")
+"""Kinds of the events that show what an agent did."""
+
+LABELS = {True: "good", False: "bad"}
+
+
+def find_firing(store: Store, name: str) -> ToldFiring:
+    """Return the one firing that a name means; none, or several, become a usage error."""
+    found = newest_firings(store, 1) if name == NEWEST else named_firings(store, name, 6)
+    if not found:
+        raise click.UsageError(f"no firing is called {one_line(name)!r}; coherence explain lists them")
+    if len(found) > 1:
+        known = ", ".join(each.id for each in found[:5])
+        raise click.UsageError(one_line(f"more than one firing begins with {name!r}: {known}"))
+    return found[0]
+
+
+def list_firings(store: Path | None, *, limit: int, as_json: bool) -> None:
+    """Print the newest firings, one a line."""
+    with opened(split_target(None, store)[0]) as kept:
+        found = newest_firings(kept, limit)
+        labels = firing_labels(kept, sorted({each.agent for each in found}))
+    if as_json:
+        rows = [
+            {
+                "firing": each.id,
+                "pattern": each.pattern,
+                "arm": each.arm,
+                "agent": each.agent,
+                "session": each.session,
+                "ts": each.ts,
+                "delivered": each.delivered,
+                "label": LABELS[labels[each.id]] if each.id in labels else None,
+                "text": each.text,
+            }
+            for each in found
+        ]
+        print_document("coherence.explain.list/1", rows)
+    elif not found:
+        sys.stdout.write("no pattern has fired\n")
+    else:
+        table: list[tuple[str, ...]] = [("firing", "time", "session", "told", "label", "text")]
+        table += [
+            (
+                each.id,
+                time_of(each.ts),
+                f"{each.agent}/{each.session}",
+                "withheld" if each.arm == "control" else "delivered" if each.delivered else "not seen",
+                LABELS[labels[each.id]] if each.id in labels else "-",
+                excerpt(each.text, 200),
+            )
+            for each in found
+        ]
+        print_columns(table, texts=1)
+
+
+def explain_firing(name: str, *, store: Path | None, as_json: bool) -> None:
+    """Print all that is known of one firing."""
+    with opened(split_target(None, store)[0]) as kept:
+        firing = find_firing(kept, name)
+        if as_json:
+            print_document("coherence.explain/1", _plain(kept, firing))
+        else:
+            _print(kept, firing)
+
+
+def label_firing(store: Store, name: str, label: str) -> None:
+    """Record whether a firing was right, as :meth:`~coherence.monitor.monitor.Monitor.label` does.
+
+    A monitor that has the session open takes the event in at its next write, as one of another process.
+    """
+    firing = find_firing(store, name)
+    scores = {"good": 1.0, "bad": -1.0}
+    event = Feedback(scores.get(label), about=firing.id)
+    with store.transaction() as transaction:
+        row = transaction.session(firing.agent, firing.session)
+        assert row is not None
+        seq = transaction.last_seq(row.id) + 1
+        transaction.add_events(row, [EventRow(seq, time.time(), kind_of(event), encode_event(event))])
+    verdict = {"good": "was right", "bad": "was a false alarm", "none": "has no label now"}[label]
+    sys.stdout.write(one_line(f"{firing.id} of {firing.agent}/{firing.session} {verdict}") + "\n")
+
+
+class _Known:
+    """Rows of the store about one firing."""
+
+    def __init__(self, store: Store, firing: ToldFiring) -> None:
+        self.firing = firing
+        tick = next(store.events(firing.session_id, after=firing.seq - 1, until=firing.seq), None)
+        self.result: TickResult | None = decode_result(tick) if tick is not None else None
+        decision = self.result.decision if self.result is not None else None
+        self.decision: Decision | None = decision
+        guidance = decision.guidance if decision is not None else None
+        seqs = guidance.evidence if guidance is not None else ()
+        self.evidence = [event for seq in seqs for event in store.events(firing.session_id, after=seq - 1, until=seq)]
+        following = store.events(firing.session_id, after=firing.seq, limit=50)
+        self.afterwards = [event for event in following if event.kind in ACTS and _is_act(event)][:NEXT_EVENTS]
+        active = [each for each in decision.findings if each.active] if decision is not None else []
+        of_pattern = [each for each in active if pattern_of(each) == firing.pattern]
+        self.finding = next((each for each in of_pattern if each.evidence == seqs), next(iter(of_pattern), None))
+        self.others = [each for each in active if each is not self.finding]
+        self.outcomes = outcomes_of(store, firing.id)
+        self.label = firing_labels(store, [firing.agent]).get(firing.id)
+        self.run_label = session_label(store, firing.agent, firing.session)
+        self.counts = count_pattern(store, firing.pattern)
+        self.judgement = judge_pattern(store, firing.pattern).judgement
+        self.step = steps_until(store, firing.session_id, firing.seq)
+
+
+def _is_act(event: EventRow) -> bool:
+    return event.kind != "message" or '"content":""' not in event.data
+
+
+def _plain(store: Store, firing: ToldFiring) -> dict[str, Any]:
+    known = _Known(store, firing)
+    result, reading = known.result, known.result.reading if known.result is not None else None
+    return {
+        "firing": firing.id,
+        "pattern": firing.pattern,
+        "arm": firing.arm,
+        "pair": firing.pair,
+        "agent": firing.agent,
+        "session": firing.session,
+        "source": firing.source,
+        "seq": firing.seq,
+        "step": known.step,
+        "ts": firing.ts,
+        "text": firing.text,
+        "delivered": {"seq": firing.delivered_seq, "ts": firing.delivered_ts} if firing.delivered else None,
+        "finding": None if known.finding is None else msgspec.to_builtins(known.finding),
+        "also": [each.rule for each in known.others],
+        "decision": None if known.decision is None else known.decision.kind,
+        "index": None if reading is None else reading.coherence_index,
+        "band": None if reading is None else str(reading.band),
+        "cause": "" if reading is None else reading.cause,
+        "pressure": None if result is None or reading is None else result.appraisal.pressure,
+        "evidence": [_event(event) for event in known.evidence],
+        "afterwards": [_event(event) for event in known.afterwards],
+        "outcomes": [
+            {name: value for name, value in msgspec.structs.asdict(each).items() if name != "firing"}
+            for each in known.outcomes
+        ],
+        "label": None if known.label is None else LABELS[known.label],
+        "run_label": None if known.run_label is None else LABELS[known.run_label],
+        "of_pattern": {**msgspec.to_builtins(known.counts), "verdict": known.judgement.verdict},
+    }
+
+
+def _event(event: EventRow) -> dict[str, Any]:
+    return {"seq": event.seq, "ts": event.ts, "event": json.loads(event.data)}
+
+
+def _print(store: Store, firing: ToldFiring) -> None:
+    known = _Known(store, firing)
+    where = f"{firing.agent}/{firing.session}, step {known.step}, event {firing.seq}, {time_of(firing.ts)}"
+    rows = [("firing", firing.id), ("of", where)]
+    rows += [("withheld" if firing.arm == "control" else "told", firing.text or "the text is not kept")]
+    rows += [("delivered", _delivery(firing))]
+    if (finding := known.finding) is not None:
+        rows += [("rule", f"{finding.rule} ({finding.severity}): {finding.score:.2f}, needs {finding.threshold:.2f}")]
+        rows += [(name, text) for name, text in (("why", finding.why), ("for you", finding.action)) if text]
+    if known.others:
+        also = (f"{each.rule} ({each.severity}, {each.score:.2f} of {each.threshold:.2f})" for each in known.others)
+        rows += [("also", ", ".join(also))]
+    reading = known.result.reading if known.result is not None else None
+    if known.result is not None and reading is not None:
+        sign = f", strongest sign: {said(reading.cause)}" if reading.cause else ""
+        rows += [("measured", f"index {reading.short()}, pressure {known.result.appraisal.pressure:.2f}{sign}")]
+    if known.result is None:
+        rows += [("measured", "its event is not kept: it was purged, or has left by age")]
+    rows += [("outcome", text) for text in map(_outcome, known.outcomes)] or [("outcome", "not known yet")]
+    rows += [("label", _label(known))]
+    counts, judged = known.counts, known.judgement
+    so_far = f"{number_of(counts.firings, 'firing')}, {counts.delivered} delivered, labelled: "
+    rows += [("pattern", f"{so_far}{counts.good} right, {counts.bad} false alarms; effect: {judged.verdict}")]
+    print_pairs(rows)
+    for name, events in (("seen", known.evidence), ("afterwards", known.afterwards)):
+        if events:
+            sys.stdout.write(f"{name}\n")
+        for event in events:
+            sys.stdout.write(line_of(event, MAX_TEXT) + "\n")
+
+
+def _delivery(firing: ToldFiring) -> str:
+    if firing.arm == "control":
+        return "no: it was withheld, to compare what happens without it"
+    if not firing.delivered:
+        return "not confirmed: the agent may not have seen it"
+    who = "the client's transcript shows it" if firing.source == "hook" else "the host has confirmed it"
+    if firing.delivered_seq is None or firing.delivered_ts is None:
+        return f"yes: {who}"
+    return f"yes: {who}, event {firing.delivered_seq}, {span(firing.delivered_ts - firing.ts)} later"
+
+
+def _outcome(outcome: FiringOutcomeRow) -> str:
+    when = "at the end of the task" if outcome.horizon == 0 else f"{number_of(outcome.horizon, 'action')} later"
+    told = []
+    if outcome.pressure_change is not None:
+        fell = outcome.pressure_change
+        told += ["the pressure was the same" if not fell else f"the pressure {_moved(fell)} by {abs(fell):.2f}"]
+    if outcome.error_resolved is not None:
+        told += ["the newest action succeeded" if outcome.error_resolved else "the newest action failed"]
+    if outcome.tool_switched is not None:
+        told += ["with another tool" if outcome.tool_switched else "with the same tool"]
+    if outcome.task_success is not None:
+        told += ["the task succeeded" if outcome.task_success else "the task failed"]
+    return f"{when}: {', '.join(told) or 'unknown'}"
+
+
+def _moved(fall: float) -> str:
+    return "had fallen" if fall > 0 else "had risen"
+
+
+def _label(known: _Known) -> str:
+    of_run = "" if known.run_label is None else f"; the run is labelled {LABELS[known.run_label]}"
+    if known.label is None:
+        return f"none: coherence label {known.firing.id} good|bad{of_run}"
+    return f"{'good: it was right' if known.label else 'bad: a false alarm'}{of_run}"
