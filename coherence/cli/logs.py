@@ -16,7 +16,7 @@ from coherence.cli.columns import print_columns
 from coherence.cli.documents import print_document, versioned
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import find_sessions, opened, split_target
-from coherence.core.events import BLOCK
+from coherence.core.events import BLOCK, NOTE
 from coherence.core.readings import excerpt, one_line
 from coherence.store.jsonl import export_jsonl, read_trail, trail_path
 from coherence.store.open import is_sqlite
@@ -113,7 +113,9 @@ def _line(event: EventRow) -> str:
     marks += ["ERROR"] if data.get("error") else []
     marks += [{True: "success", False: "failure"}[data["success"]]] if data.get("success") is not None else []
     marks += [f"score {data['score']:g}"] if data.get("score") is not None else []
-    marks += ["unblock"] if data.get("about") == BLOCK else []
+    if data.get("about") == BLOCK:
+        marks += ["unblock" if data.get("score") is None else "refusal confirmed"]
+    marks += ["note"] if data.get("about") == NOTE else []
     marks += [f"delivered {data['coherence.firing']}"] if data.get("coherence.firing") else []
     if event.reading is not None and event.decision is not None:
         index = event.reading.coherence_index

@@ -43,6 +43,9 @@ class HostSession:
         """Monitor of the main agent."""
         self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
         """Name of an event -> what is done about it."""
+        self.standing: dict[tuple[str, str], Answer | None] = {}
+        """Event that asks about a call, and id of the agent -> the answer to all its calls from now on if the daemon
+        cannot be reached, ``None`` for none; what has changed since somebody took it."""
 
     def handle(self, payload: Payload, *, steers: bool = True) -> Answer:
         """Record an event and return the answer to it; empty where there is nothing to say.
@@ -63,6 +66,13 @@ class HostSession:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
         return "permissionDecision" in answer.get("hookSpecificOutput", ())
 
+    def feed(self, told: Payload) -> None:
+        """Take in what the client tells its status line; a client without one has nothing to tell."""
+
+    def figures(self) -> tuple[float, float | None]:
+        """Return the main agent's cost that is not recorded yet, and how many percent of its context are used."""
+        return 0.0, None
+
 
 class News:
     """Tell an agent what its decisions have for it, each piece once, and learn which of it was seen."""
@@ -71,19 +81,35 @@ class News:
         self._monitor = monitor
         self._last_told = ""
         self._unseen: dict[str, Guidance] = {}
+        self._lessons: set[int] = set()
+        """Lessons that were told at the call that failed."""
+        self.decision = Decision(seq=0, kind="continue")
+        """The newest decision that was looked at."""
+
+    def lesson(self) -> str:
+        """Return how an error that has just come was solved before; empty if nobody knows, or the agent was told."""
+        if self._monitor.lessons is None:
+            return ""
+        guidance = self._monitor.decide().guidance
+        if not guidance or guidance.lesson is None or guidance.lesson in self._lessons:
+            return ""
+        self._lessons.add(guidance.lesson)
+        return self._tell(excerpt(guidance.text, MAX_CONTEXT), guidance)
 
     def next(self) -> str:
         """Return what the agent is to know before its next step, empty if it knows."""
-        decision = self._monitor.decide()
+        decision = self.decision = self._monitor.decide()
         text = decision.message if decision.kind in ("warn", "block") else ""
         if decision.guidance:
             text = decision.guidance.text
-        text = excerpt(text, MAX_CONTEXT)
+        return self._tell(excerpt(text, MAX_CONTEXT), decision.guidance)
+
+    def _tell(self, text: str, guidance: Guidance | None) -> str:
         if not text or text == self._last_told:
             return ""
         self._last_told = text
-        if decision.guidance:
-            self._unseen[text] = decision.guidance
+        if guidance:
+            self._unseen[text] = guidance
         return text
 
     def seen(self, text: str) -> None:

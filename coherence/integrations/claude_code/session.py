@@ -9,9 +9,13 @@ from typing import Any
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.costs import CostFeed
+from coherence.integrations.claude_code.happenings import NOTES, note_of
+from coherence.integrations.claude_code.permissions import Questions, denial, refuses_all
 from coherence.integrations.claude_code.results import result_of
+from coherence.integrations.claude_code.retention import measured, restated
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -34,6 +38,8 @@ class _Agent:
         """Words that a hook has told before the transcript."""
         self._last_said = ""
         self.news = News(monitor)
+        self.questions = Questions(monitor)
+        self.costs = CostFeed(monitor)
 
     def catch_up(self, until: Collection[str] | None = None) -> None:
         """Record what the transcript says, up to some calls."""
@@ -44,6 +50,8 @@ class _Agent:
                 self._usage = entry
             elif entry.kind == "context":
                 self.news.seen(entry.value)
+            elif entry.kind in ("refusal", "interruption"):
+                self._record_interruption(entry)
             elif entry.kind == "text" and entry.value in self._ahead:
                 self._ahead.remove(entry.value)
             elif entry.kind == "text":
@@ -54,11 +62,29 @@ class _Agent:
         if until is None:
             self._record_usage()
 
+    def _record_interruption(self, entry: Entry) -> None:
+        """Record that the user stopped the agent: a call that they stopped has not failed."""
+        if entry.kind == "interruption":
+            self.monitor.note("the user interrupted the agent")
+            return
+        if entry.ran:
+            self.questions.let_through(entry.value)
+        elif self.questions.refused(entry.value):
+            return
+        if any(call.id == entry.value for call in self.monitor.state.facts.open_calls):
+            said = "The user stopped this call." if entry.ran else "The user did not let this call run."
+            self.monitor.tool_result(said, call=entry.value)
+
     def _record_usage(self) -> None:
         found, self._usage = self._usage, None
         if found is not None and found.usage is not None:
             tokens = found.usage.to_counters()
-            self.monitor.usage(tokens_in=tokens.tokens_in, tokens_out=tokens.tokens_out, model=found.model or None)
+            self.monitor.usage(
+                tokens_in=tokens.tokens_in,
+                tokens_out=tokens.tokens_out,
+                cost_usd=self.costs.take(),
+                model=found.model or None,
+            )
 
     def say(self, text: str) -> None:
         """Record the agent's last words, unless the transcript has told them."""
@@ -88,19 +114,22 @@ class ClaudeCodeSession(HostSession):
         super().__init__(fleet, session)
         self._agents: dict[str, _Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
+        self._is_cleared = False
+        """True from when the user has cleared the conversation to their next request."""
         self.handlers = {
-            "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
             "PreToolUse": self._on_call,
             "PostToolUse": self._on_result,
             "PostToolUseFailure": self._on_failure,
             "PostToolBatch": self._on_batch,
             "PermissionDenied": self._on_denial,
+            **dict.fromkeys(NOTES, self._on_happening),
             "SubagentStart": self._on_subagent,
             "SubagentStop": self._on_stop,
             "Stop": self._on_stop,
             "StopFailure": self._on_stop_failure,
             "PostCompact": self._on_compaction,
+            "SessionStart": self._on_start,
             "SessionEnd": self._on_end,
         }
 
@@ -121,30 +150,62 @@ class ClaudeCodeSession(HostSession):
             self._agents[agent_id] = _Agent(monitor, transcript)
         return self._agents[agent_id]
 
+    def _on_happening(self, payload: Payload) -> None:
+        if text := note_of(payload):
+            self.monitor.note(text)
+
     def _on_start(self, payload: Payload) -> Answer | None:
-        facts = self.monitor.state.facts
-        if text_of(payload, "source") != "compact" or not facts.goal:
+        self._on_happening(payload)
+        facts, source = self.monitor.state.facts, text_of(payload, "source")
+        self._is_cleared = source == "clear"
+        if source != "compact" or not facts.goal:
             return None
         told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
         if facts.request and facts.request != facts.goal:
             told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
-        return context("SessionStart", told)
+        return context("SessionStart", told + restated(self._forbidden(), told))
+
+    def _forbidden(self) -> list[str]:
+        """Return the sentences by which the user has forbidden something that is still forbidden, oldest first."""
+        standing = self.monitor.state.forbidden.data.standing
+        return list(dict.fromkeys(each.sentence for each in standing))
 
     def _on_prompt(self, payload: Payload) -> None:
         prompt = text_of(payload, "prompt")
         agent = self._agent(payload)
         agent.catch_up()
-        if not prompt.startswith(_NO_REQUEST):
-            agent.monitor.message("user", prompt)
+        if prompt.startswith(_NO_REQUEST):
+            return
+        if self._is_cleared and prompt.strip():
+            agent.monitor.goal(prompt)
+        self._is_cleared = False
+        agent.monitor.message("user", prompt)
 
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
         agent.catch_up({text_of(payload, "tool_use_id")})
         decision = agent.monitor.check(tool, arguments)
+        self._stand(payload, decision)
         if decision or not self.steers:
             agent.monitor.tool_call(tool, arguments, call=text_of(payload, "tool_use_id") or None)
             return None
-        return _denied(decision)
+        return agent.questions.answer(payload, decision)
+
+    def _stand(self, payload: Payload, decision: Decision) -> None:
+        """Note whether an agent is refused every call from now on."""
+        if self.steers:
+            answer = denial(decision) if refuses_all(decision, self.fleet.config) else None
+            self.standing[("PreToolUse", text_of(payload, "agent_id"))] = answer
+
+    def feed(self, told: Payload) -> None:
+        """Take in what the client tells its status line: cost and context of the session."""
+        if "" in self._agents:
+            self._agents[""].costs.feed(told)
+
+    def figures(self) -> tuple[float, float | None]:
+        """Return the cost that is not recorded yet, and the share of the context that is used."""
+        costs = self._agents[""].costs if "" in self._agents else None
+        return (costs.waiting, costs.context_percent) if costs is not None else (0.0, None)
 
     def _on_result(self, payload: Payload) -> None:
         response = payload.get("tool_response")
@@ -157,16 +218,23 @@ class ClaudeCodeSession(HostSession):
             if not subagent.state.facts.goal and text_of(response, "prompt"):
                 subagent.goal(text_of(response, "prompt"))
 
-    def _on_failure(self, payload: Payload) -> None:
+    def _on_failure(self, payload: Payload) -> Answer | None:
+        if payload.get("is_interrupt") is True:
+            self._record_result(payload, "The user stopped this call.", error=False)
+            return None
         self._record_result(payload, text_of(payload, "error"), error=True)
+        text = self._agent(payload).news.lesson()
+        return context("PostToolUseFailure", text) if text else None
 
     def _on_denial(self, payload: Payload) -> None:
         reason = text_of(payload, "reason") or "refused"
-        self._record_result(payload, f"The call was not permitted: {reason}", error=True)
+        self._record_result(payload, f"The call was not permitted: {reason}", error=True, ran=False)
 
-    def _record_result(self, payload: Payload, text: Any, *, error: bool) -> None:
+    def _record_result(self, payload: Payload, text: Any, *, error: bool, ran: bool = True) -> None:
         duration, agent = payload.get("duration_ms"), self._agent(payload)
         agent.catch_up({text_of(payload, "tool_use_id")})
+        if ran:
+            agent.questions.let_through(text_of(payload, "tool_use_id"))
         agent.monitor.tool_result(
             text,
             error=error,
@@ -180,6 +248,7 @@ class ClaudeCodeSession(HostSession):
         asked = [each for each in calls if isinstance(each, Mapping)] if isinstance(calls, list) else []
         agent.catch_up({text_of(each, "tool_use_id") for each in asked})
         text = agent.news.next()
+        self._stand(payload, agent.news.decision)
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
@@ -191,18 +260,23 @@ class ClaudeCodeSession(HostSession):
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))
-        agent.monitor.decide()
+        self._stand(payload, agent.monitor.decide())
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")
         self.monitor.fault("model", said or "unknown")
 
     def _on_compaction(self, payload: Payload) -> None:
-        self.monitor.compaction(text_of(payload, "compact_summary"))
+        summary = text_of(payload, "compact_summary")
+        self.monitor.compaction(summary)
+        if text := measured(self._forbidden(), summary):
+            self.monitor.note(text)
 
     def _on_end(self, payload: Payload) -> None:
         for agent in self._agents.values():
             agent.catch_up()
+            if agent.costs.waiting:
+                agent.monitor.usage(cost_usd=agent.costs.take())
         self.ended = True
         self.fleet.flush()
 
@@ -210,13 +284,3 @@ class ClaudeCodeSession(HostSession):
 def _kind_of(payload: Payload) -> str:
     asked = payload.get("tool_input")
     return text_of(asked, "subagent_type") if isinstance(asked, Mapping) else ""
-
-
-def _denied(decision: Decision) -> Answer:
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": refusal(decision),
-        }
-    }

@@ -22,6 +22,7 @@ EVENTS: dict[str, str | None] = {
     "PostToolUse": "*",
     "PostToolUseFailure": "*",
     "PostToolBatch": None,
+    "PermissionRequest": "*",
     "PermissionDenied": "*",
     "SubagentStart": None,
     "SubagentStop": None,
@@ -29,6 +30,9 @@ EVENTS: dict[str, str | None] = {
     "StopFailure": None,
     "PreCompact": None,
     "PostCompact": None,
+    "PostModelSwitch": None,
+    "ConfigChange": None,
+    "Notification": None,
     "SessionEnd": None,
 }
 """Event that gets a hook: its matcher, ``None`` for an event that gets none."""

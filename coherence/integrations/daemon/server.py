@@ -22,13 +22,13 @@ from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
-    agent_records,
     is_command,
     read_command,
     schema_of,
+    session_records,
     unblock_agents,
 )
-from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
+from coherence.integrations.daemon.refusals import forget_refusal, forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
 from coherence.store.store import Store
@@ -160,10 +160,21 @@ class HookDaemon:
             answer = found.session.handle(request.payload, steers=request.steers)
             if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
+            self._keep_standing(name, request, found.session)
             if found.session.ended:
                 self._close(name)
                 forget_refusals(self.folder, name)
             return answer
+
+    def _keep_standing(self, name: str, request: Request, session: HostSession) -> None:
+        """Have hooks refuse all calls of agents that are refused all, also when no daemon runs."""
+        while session.standing:
+            (event, agent), answer = session.standing.popitem()
+            asked = {"hook_event_name": event, "session_id": request.payload["session_id"], "agent_id": agent or None}
+            if answer is None:
+                forget_refusal(self.folder, name, hook.agent_key(asked))
+            else:
+                store_refusal(self.folder, name, hook.agent_key(asked), msgspec.json.encode(answer))
 
     @contextmanager
     def _held(self, name: str, host: str) -> Iterator[_Open]:
@@ -198,8 +209,12 @@ class HookDaemon:
     def _status(self, command: Command) -> dict[str, Any]:
         now = time.monotonic()
         newest_first = sorted(self._open.copy().items(), key=lambda pair: -pair[1].used)
+        if command.feed is not None:
+            for name, each in newest_first:
+                if name == command.session:
+                    each.session.feed(command.feed)
         sessions = [
-            {"session": name, "idle_s": round(now - each.used, 1), "agents": agent_records(each.session.fleet)}
+            {"session": name, "idle_s": round(now - each.used, 1), "agents": session_records(each.session)}
             for name, each in newest_first
             if command.session in (None, name)
         ]
