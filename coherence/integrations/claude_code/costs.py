@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from threading import Lock
 from typing import Any
 
@@ -74,6 +73,5 @@ class CostFeed:
 
 
 def _number(value: Any, most: float) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        return None
-    return float(value) if 0.0 <= value <= most else None
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= most
+    return float(value) if known else None
