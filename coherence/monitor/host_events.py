@@ -213,7 +213,12 @@ class HostEvents(ABC):
         """
 
         def make() -> Event:
-            seq = check_count("decision", decision.seq if is_a(decision, Decision) else decision)
+            seq: object = decision
+            if is_a(decision, Decision):
+                if decision:
+                    raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+                seq = decision.seq
+            seq = check_count("decision", seq)
             return events.Feedback(1.0, check_text("reason", reason), about=events.BLOCK, decision=seq)
 
         self._record(make)

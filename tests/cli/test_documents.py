@@ -57,6 +57,8 @@ def everything(m: Monitor) -> None:
         m.decide()
     m.check("Bash", {"command": "rm -rf /"})
     m.message("nobody", "a fault")  # type: ignore[arg-type]  # wrong on purpose
+    m.confirm(m.check("Bash", {"command": "rm -rf /"}), "a person agrees")
+    m.note("the model changed")
     m.unblock("a person looked")
     m.outcome(success=False, score=0.1, text="gave up")
     m.decide()

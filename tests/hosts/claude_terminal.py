@@ -73,7 +73,8 @@ class ClaudeTerminal:
     def type(self, text: str) -> None:
         """Type a text and the return key."""
         self._tmux("send-keys", "-l", text)
-        time.sleep(0.4)  # else the client takes both for something pasted
+        self.wait_for(text)
+        time.sleep(1.0)  # else the client takes the key for a part of something pasted, or is not ready for it
         self.press("Enter")
 
     def press(self, key: str) -> None:

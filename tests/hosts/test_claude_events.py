@@ -16,7 +16,7 @@ from coherence.core.events import Event, Fault, Feedback, ToolCall, ToolResult, 
 from coherence.integrations.claude_code import statusline
 from coherence.lessons import LessonStore
 from coherence.store.store import Store
-from hosts.claude_client import UnavailableError
+from hosts.claude_client import VERSION, UnavailableError
 from hosts.claude_terminal import ClaudeTerminal
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, Wait, results_of, texts_of
 from hosts.test_claude_code import Host
@@ -104,7 +104,8 @@ def test_questions_the_person_says_no_and_the_refusal_is_confirmed(host: Host) -
         terminal.wait_until(lambda: len(stub.turns) == 2)
     assert (host.project / "victim").exists()
     events = recorded(host)
-    assert judged(events) == [(1.0, "the user refused the call, too")]
+    told = [(1.0, "the user refused the call, too")]
+    assert judged(events) == (told if host.version == VERSION else [])  # an older one does not tell whether it ran
     assert not [each for each in events if isinstance(each, ToolCall | ToolResult)]
 
 
@@ -130,13 +131,12 @@ def test_interruption_esc_is_noted_and_no_failure(host: Host, script: str) -> No
 def test_costs_and_context_of_the_status_line_reach_the_record(host: Host) -> None:
     with MessagesStub(SCRIPTS) as stub, at_the_keyboard(host, stub) as terminal:
         terminal.type("Say hello.")
-        terminal.wait_for("context 1%")
+        terminal.wait_for("· context ")
         terminal.type("Say hello again.")
         # 14,000 tokens at the price of the client's own table, twice
         terminal.wait_until(lambda: len(stub.turns) == 2 and any(cost > 0.1 for cost in costs(host)))
         (agent,) = agents(host)
-        assert agent["context_percent"] == 1
-        assert f"context 1% · ${agent['cost_usd']:.2f}" in terminal.screen()
+        assert f"context {agent['context_percent']}% · ${agent['cost_usd']:.2f}" in terminal.screen()
         terminal.type("/exit")
         terminal.wait_until(lambda: not agents(host))
     used = [each for each in recorded(host) if isinstance(each, Usage)]

@@ -1,4 +1,4 @@
-"""Events of Claude Code that are noted beside an agent's life: questions to the person, models, settings."""
+"""Events of Claude Code that are noted beside an agent's life: questions to the person, settings, a resumed session."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ MAX_NOTE = 300
 
 def _permission(payload: Payload) -> str:
     return f"the user is asked whether a call of {text_of(payload, 'tool_name')} may run"
-
-
-def _model(payload: Payload) -> str:
-    names = (text_of(payload, name) or "unknown" for name in ("from_model", "to_model", "source"))
-    return "the model changed from {} to {}, by {}".format(*names)
 
 
 def _config(payload: Payload) -> str:
@@ -37,7 +32,6 @@ def _start(payload: Payload) -> str:
 
 NOTES: dict[str, Callable[[Payload], str]] = {
     "PermissionRequest": _permission,
-    "PostModelSwitch": _model,
     "ConfigChange": _config,
     "Notification": _notification,
     "SessionStart": _start,
@@ -50,8 +44,8 @@ def note_of(payload: Payload) -> str:
 
     Examples
     --------
-    >>> note_of({"hook_event_name": "PostModelSwitch", "from_model": "opus", "to_model": "sonnet", "source": "command"})
-    'the model changed from opus to sonnet, by command'
+    >>> note_of({"hook_event_name": "PermissionRequest", "tool_name": "Bash"})
+    'the user is asked whether a call of Bash may run'
     """
     make = NOTES.get(text_of(payload, "hook_event_name"))
     return excerpt(one_line(make(payload)), MAX_NOTE) if make is not None else ""

@@ -21,6 +21,13 @@ from coherence.monitor.monitor import Monitor
 TRUST_IN_SUBAGENTS = 0.4
 """Weight of a subagent's pressure for the one that started it, to begin with."""
 
+_STOPPED = {
+    True: "The user stopped this call.",
+    False: "The user did not let this call run.",
+    None: "The user stopped this call, or did not let it run.",
+}
+"""Whether a call had begun -> what is recorded as its result."""
+
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
 
@@ -37,6 +44,8 @@ class _Agent:
         self._ahead: list[str] = []
         """Words that a hook has told before the transcript."""
         self._last_said = ""
+        self._model = ""
+        """Model of the newest message."""
         self.news = News(monitor)
         self.questions = Questions(monitor)
         self.costs = CostFeed(monitor)
@@ -69,15 +78,17 @@ class _Agent:
             return
         if entry.ran:
             self.questions.let_through(entry.value)
-        elif self.questions.refused(entry.value):
+        elif entry.ran is False and self.questions.refused(entry.value):
             return
         if any(call.id == entry.value for call in self.monitor.state.facts.open_calls):
-            said = "The user stopped this call." if entry.ran else "The user did not let this call run."
-            self.monitor.tool_result(said, call=entry.value)
+            self.monitor.tool_result(_STOPPED[entry.ran], call=entry.value)
 
     def _record_usage(self) -> None:
         found, self._usage = self._usage, None
         if found is not None and found.usage is not None:
+            if self._model and found.model and found.model != self._model:
+                self.monitor.note(f"the model changed from {self._model} to {found.model}")
+            self._model = found.model or self._model
             tokens = found.usage.to_counters()
             self.monitor.usage(
                 tokens_in=tokens.tokens_in,
@@ -128,6 +139,7 @@ class ClaudeCodeSession(HostSession):
             "SubagentStop": self._on_stop,
             "Stop": self._on_stop,
             "StopFailure": self._on_stop_failure,
+            "PreCompact": self._on_full_context,
             "PostCompact": self._on_compaction,
             "SessionStart": self._on_start,
             "SessionEnd": self._on_end,
@@ -220,7 +232,7 @@ class ClaudeCodeSession(HostSession):
 
     def _on_failure(self, payload: Payload) -> Answer | None:
         if payload.get("is_interrupt") is True:
-            self._record_result(payload, "The user stopped this call.", error=False)
+            self._record_result(payload, _STOPPED[True], error=False)
             return None
         self._record_result(payload, text_of(payload, "error"), error=True)
         text = self._agent(payload).news.lesson()
@@ -265,6 +277,9 @@ class ClaudeCodeSession(HostSession):
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")
         self.monitor.fault("model", said or "unknown")
+
+    def _on_full_context(self, payload: Payload) -> None:
+        self._agent(payload).catch_up()  # what was said before belongs before the compaction
 
     def _on_compaction(self, payload: Payload) -> None:
         summary = text_of(payload, "compact_summary")

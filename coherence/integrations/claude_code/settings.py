@@ -30,12 +30,12 @@ EVENTS: dict[str, str | None] = {
     "StopFailure": None,
     "PreCompact": None,
     "PostCompact": None,
-    "PostModelSwitch": None,
     "ConfigChange": None,
     "Notification": None,
     "SessionEnd": None,
 }
-"""Event that gets a hook: its matcher, ``None`` for an event that gets none."""
+"""Event that gets a hook: its matcher, ``None`` for an event that gets none. Each is known to the oldest version that
+was tried: of an unknown one the client warns at each start."""
 
 TIMEOUT_S = 5
 """Seconds after which Claude Code gives a hook up."""

@@ -23,6 +23,9 @@ Kind: TypeAlias = Literal["text", "usage", "call", "result", "context", "refusal
 _SYNTHETIC = "<synthetic>"
 """Model of messages that the client writes itself, of errors."""
 
+_REJECTED = "User rejected tool use"
+"""Result of a call that the user refused or stopped; 2.1.197 tells no more of it."""
+
 _INTERRUPTED = "[Request interrupted by user"
 """Beginning of what the client writes in the user's name when they press Esc."""
 
@@ -38,8 +41,8 @@ class Entry(NamedTuple):
     """Id of the agent's message."""
     model: str = ""
     usage: AnthropicUsage | None = None
-    ran: bool = False
-    """True of a call that the user stopped after it had begun."""
+    ran: bool | None = None
+    """Of a call that the user refused or stopped: whether it had begun; ``None`` = the client does not tell."""
 
 
 class TranscriptTail:
@@ -130,8 +133,9 @@ def entries_of(line: bytes) -> Iterator[Entry]:
 
 def _of_user(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Entry]:
     """Yield which calls the user has refused or stopped, and whether they interrupted the agent."""
-    if line.get("toolDenialKind") == "user-rejected":
-        ran = line.get("toolDenialBeforeRun") is not True
+    told = "toolDenialKind" in line
+    if line.get("toolDenialKind") == "user-rejected" or (not told and line.get("toolUseResult") == _REJECTED):
+        ran = line.get("toolDenialBeforeRun") is not True if told else None
         yield from (Entry("refusal", found, ran=ran) for block in blocks if (found := _text(block, "tool_use_id")))
     if any(_text(block, "text").startswith(_INTERRUPTED) for block in blocks):
         yield Entry("interruption", "")

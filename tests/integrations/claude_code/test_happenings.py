@@ -32,8 +32,6 @@ def test_note_of_the_recorded_payloads() -> None:
     assert {text for payload in PAYLOADS if (text := note_of(payload))} == {
         "the user is asked whether a call of Bash may run",
         "the user is asked whether a call of WebFetch may run",
-        "the model changed from claude-opus-5-5 to claude-sonnet-5-5, by command",
-        "the model changed from claude-sonnet-5-5 to claude-opus-5-5, by resume",
         "settings changed: user_settings /home/user/home/.claude/settings.json",
         "the user was notified: idle_prompt: Claude is waiting for your input",
         "the session was resumed",
@@ -57,7 +55,7 @@ def test_handle_notes_change_no_reading(fleet: Fleet) -> None:
     measured, context = session.monitor.result, list(session.monitor.state.context)
     for name, fields in (
         ("PermissionRequest", {"tool_name": "Bash"}),
-        ("PostModelSwitch", {"from_model": "a", "to_model": "b", "source": "command"}),
+        ("ConfigChange", {"source": "user_settings"}),
     ):
         session.handle(event(name, **fields))
     after = session.monitor.decide()
@@ -83,6 +81,17 @@ def test_handle_esc_is_an_interruption_and_no_failure(fleet: Fleet, tmp_path: Pa
     assert session.monitor.state.facts.open_calls == []
     assert not [each for each in recorded(fleet) if isinstance(each, Fault)]
     assert session.monitor.counters.errors == 0
+
+
+def test_handle_another_model_is_noted(fleet: Fleet, tmp_path: Path) -> None:
+    at: dict[str, Any] = {"transcript_path": str(tmp_path / "s1.jsonl")}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="List the files.", **at))
+    for number, model in enumerate(("opus", "opus", "<synthetic>", "sonnet")):
+        message = {"id": f"m{number}", "model": model, "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}
+        write(tmp_path / "s1.jsonl", {"type": "assistant", "message": message})
+    session.handle(event("PreCompact", trigger="auto", **at))
+    assert notes(fleet) == ["the model changed from opus to sonnet"]
 
 
 def test_handle_a_call_that_the_user_stopped_is_no_failure(fleet: Fleet) -> None:

@@ -111,6 +111,22 @@ def test_refused_a_call_that_ran_and_was_stopped_counts_as_let_through(fleet: Fl
     assert (result.call_id, result.error) == ("t1", False)
 
 
+def test_refused_what_an_older_client_does_not_tell_is_no_label(fleet: Fleet, tmp_path: Path) -> None:
+    at: dict[str, Any] = {"transcript_path": str(tmp_path / "s1.jsonl")}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Tell me what is in this folder.", **at))
+    asked(session, **at)
+    asked(session, "ls", 2, **at)
+    for call in ("t1", "t2"):  # as 2.1.197 writes it
+        line = refused_line(call)
+        del line["toolDenialKind"]
+        write(tmp_path / "s1.jsonl", line)
+    session.handle(event("UserPromptSubmit", prompt="Do it differently.", **at))
+    assert judged(fleet) == []
+    results = [each for each in recorded(fleet) if isinstance(each, ToolResult)]
+    assert [(each.call_id, each.error) for each in results] == [("t2", False)]
+
+
 def test_let_through_a_replay_finds_the_same_decisions(tmp_path: Path) -> None:
     with Fleet(embedder=False, store=tmp_path / "store.db") as fleet:
         session = ClaudeCodeSession(fleet, "s1")

@@ -16,7 +16,7 @@ GROUPS = hook_groups(hook_command(Path("/state")))
 def test_hook_groups_of_the_events_that_concern_tools_match_all_of_them() -> None:
     found = with_hooks({}, GROUPS)["hooks"]
     matched = {event for event, groups in found.items() if groups[0].get("matcher") == "*"}
-    assert matched == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied"}
+    assert matched == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
     assert all(list(found[event][0]) == ["hooks"] for event in set(EVENTS) - matched) and len(found) == 14
 
 

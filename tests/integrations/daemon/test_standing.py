@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon need
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "state"
     made.mkdir(mode=0o700)
     monkeypatch.chdir(made)  # back again at the end
     (made / hook.WAKING).touch()  # no hook starts a daemon
-    yield made
+    return made
 
 
 class Daemon:
