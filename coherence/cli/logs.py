@@ -25,6 +25,7 @@ from coherence.store.store import Store
 
 USAGE = (
     "gen_ai.usage.input_tokens",
+    "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.output_tokens",
     "coherence.cost_usd",
     "gen_ai.response.model",
@@ -107,7 +108,8 @@ def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
 
 def _line(event: EventRow) -> str:
     data = json.loads(event.data)
-    usage = [f"{key.rpartition('.')[2]} {data[key]}" for key in USAGE if data.get(key) is not None]
+    named = ((key.partition(".usage.")[2] or key.rpartition(".")[2], data.get(key)) for key in USAGE)
+    usage = [f"{name} {value}" for name, value in named if value is not None]
     what = ", ".join(usage) if event.kind == "usage" else next((str(data[key]) for key in TEXTS if data.get(key)), "")
     marks = [data["gen_ai.tool.name"]] if "gen_ai.tool.name" in data else []
     marks += ["ERROR"] if data.get("error") else []

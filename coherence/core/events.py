@@ -158,18 +158,21 @@ class Usage(
         "output_tokens": "gen_ai.usage.output_tokens",
         "model": "gen_ai.response.model",
         "cost_usd": "coherence.cost_usd",
+        "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
     },
 ):
     """Tokens and money of one model call. ``None`` = unknown."""
 
     input_tokens: int | None = None
-    """Tokens that the model read."""
+    """Tokens that the model read, those from a cache included."""
     output_tokens: int | None = None
     """Tokens that the model wrote."""
     cost_usd: float | None = None
     """Cost in US dollars."""
     model: str | None = None
     """Name of the model."""
+    cached_tokens: int | None = None
+    """Tokens that the model read from a cache; they are among the input tokens."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):

@@ -145,8 +145,12 @@ class HostEvents(ABC):
         tokens_out: int | None = None,
         cost_usd: float | None = None,
         model: str | None = None,
+        tokens_cached: int | None = None,
     ) -> None:
-        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``."""
+        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``.
+
+        ``tokens_cached`` are those of ``tokens_in`` that came from a cache.
+        """
 
         def make() -> Event:
             return events.Usage(
@@ -154,6 +158,7 @@ class HostEvents(ABC):
                 None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
                 None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
                 _optional_text("model", model),
+                None if tokens_cached is None else check_count("tokens_cached", tokens_cached, most=10**12),
             )
 
         self._record(make)

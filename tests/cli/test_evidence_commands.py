@@ -75,7 +75,9 @@ def test_evidence_the_log_tells_answers_to_refusals_and_notes_apart(tmp_path: Pa
         m.confirm(refused, "right")
         m.unblock("wrong")
         m.note("the model changed")
+        m.usage(tokens_in=100, tokens_out=5, tokens_cached=90)
     told = run("log", tmp_path / "runs.db").stdout
+    assert "input_tokens 100, cache_read.input_tokens 90, output_tokens 5" in told
     assert all(text in told for text in ("refusal confirmed right", "unblock wrong", "note the model changed"))
 
 

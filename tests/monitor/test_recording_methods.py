@@ -82,6 +82,7 @@ BAD: list[tuple[str, str, Call]] = [
     ("error type of a class", "error_type", lambda m: m.tool_result("no", error=True, error_type=OSError)),
     ("negative tokens", "tokens_in", lambda m: m.usage(tokens_in=-1)),
     ("tokens of a float", "tokens_out", lambda m: m.usage(tokens_out=5.0)),
+    ("negative cached tokens", "tokens_cached", lambda m: m.usage(tokens_cached=-1)),
     ("negative cost", "cost_usd", lambda m: m.usage(cost_usd=-1.0)),
     ("huge cost", "cost_usd", lambda m: m.usage(cost_usd=10**400)),
     ("score above 1", "score", lambda m: m.feedback(1.5)),

@@ -93,6 +93,7 @@ class _Agent:
             self.monitor.usage(
                 tokens_in=tokens.tokens_in,
                 tokens_out=tokens.tokens_out,
+                tokens_cached=found.usage.cache_read_input_tokens,
                 cost_usd=self.costs.take(),
                 model=found.model or None,
             )

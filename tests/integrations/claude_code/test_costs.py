@@ -87,7 +87,8 @@ def test_session_cost_goes_with_the_tokens_of_the_transcript_once(tmp_path: Path
         assert session_records(session)[0]["cost_usd"] == 0.75
         session.handle(event("SessionEnd", reason="other", **at))
         used = [each for each in recorded(fleet) if isinstance(each, Usage)]
-        assert [(each.input_tokens, each.cost_usd) for each in used] == [(100, 0.25), (100, 0.0), (None, 0.5)]
+        found = [(each.input_tokens, each.cached_tokens, each.cost_usd) for each in used]
+        assert found == [(100, 90, 0.25), (100, 90, 0.0), (None, None, 0.5)]
         spent = session.monitor.state.spent
         assert (spent.tokens, spent.cost_usd, spent.unpriced) == (210, 0.75, 0)
 
