@@ -160,6 +160,8 @@ class HookDaemon:
             answer = found.session.handle(request.payload, steers=request.steers)
             if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
+            elif request.steers and (self.folder / hook.BLOCKED).exists():  # somebody may have let the call through
+                forget_refusal(self.folder, name, hook.call_key(request.payload))
             self._keep_standing(name, request, found.session)
             if found.session.ended:
                 self._close(name)

@@ -58,7 +58,7 @@ def asked_alone(folder: Path, command: str, **fields: Any) -> bool:
     """Ask with a real hook whether a call may run while no daemon does."""
     run = [sys.executable, "-I", "-S", hook.__file__, str(folder)]
     done = subprocess.run(run, input=payload("PreToolUse", command, **fields), capture_output=True, check=True)
-    return b'"deny"' not in done.stdout
+    return done.stdout == b""
 
 
 def test_stored_answer_a_used_up_budget_refuses_every_call_without_a_daemon(folder: Path) -> None:
@@ -116,6 +116,16 @@ def test_stored_answer_of_a_block_is_for_one_call_unless_the_settings_refuse_all
         fail(daemon)
         assert b'"deny"' in told(daemon, "PreToolUse", "ls")
     assert not asked_alone(folder, "cat x")
+
+
+def test_stored_answer_ends_for_a_call_that_the_person_has_let_through(folder: Path) -> None:
+    asked: dict[str, Any] = {"command": "rm -rf ~", "tool_use_id": "t1", "permission_mode": "default"}
+    with Daemon(folder, None) as daemon:
+        assert b'"ask"' in told(daemon, "PreToolUse", **asked)
+        assert not asked_alone(folder, **asked)
+        told(daemon, "PostToolUse", **asked, tool_response={"stdout": ""})
+        assert told(daemon, "PreToolUse", **asked) == b""
+    assert asked_alone(folder, **asked)
 
 
 def test_forget_refusal_deletes_one_and_its_mark(folder: Path) -> None:
