@@ -136,7 +136,7 @@ def test_costs_and_context_of_the_status_line_reach_the_record(host: Host) -> No
         # 14,000 tokens at the price of the client's own table, twice
         terminal.wait_until(lambda: len(stub.turns) == 2 and any(cost > 0.1 for cost in costs(host)))
         (agent,) = agents(host)
-        assert f"context {agent['context_percent']}% · ${agent['cost_usd']:.2f}" in terminal.screen()
+        terminal.wait_for(f"context {agent['context_percent']:.0f}% · ${agent['cost_usd']:.2f}")
         terminal.type("/exit")
         terminal.wait_until(lambda: not agents(host))
     used = [each for each in recorded(host) if isinstance(each, Usage)]
