@@ -16,7 +16,7 @@ from coherence.cli.columns import print_columns
 from coherence.cli.documents import print_document, versioned
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import find_sessions, opened, split_target
-from coherence.core.events import BLOCK
+from coherence.core.events import BLOCK, NOTE
 from coherence.core.readings import excerpt, one_line
 from coherence.store.jsonl import export_jsonl, read_trail, trail_path
 from coherence.store.open import is_sqlite
@@ -25,6 +25,7 @@ from coherence.store.store import Store
 
 USAGE = (
     "gen_ai.usage.input_tokens",
+    "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.output_tokens",
     "coherence.cost_usd",
     "gen_ai.response.model",
@@ -109,13 +110,16 @@ def event_record(row: SessionRow, event: EventRow) -> dict[str, Any]:
 def line_of(event: EventRow, most: int = 100) -> str:
     """Return an event on one line, its text cut to so many characters."""
     data = json.loads(event.data)
-    usage = [f"{key.rpartition('.')[2]} {data[key]}" for key in USAGE if data.get(key) is not None]
+    named = ((key.partition(".usage.")[2] or key.rpartition(".")[2], data.get(key)) for key in USAGE)
+    usage = [f"{name} {value}" for name, value in named if value is not None]
     what = ", ".join(usage) if event.kind == "usage" else next((str(data[key]) for key in TEXTS if data.get(key)), "")
     marks = [data["gen_ai.tool.name"]] if "gen_ai.tool.name" in data else []
     marks += ["ERROR"] if data.get("error") else []
     marks += [{True: "success", False: "failure"}[data["success"]]] if data.get("success") is not None else []
     marks += [f"score {data['score']:g}"] if data.get("score") is not None else []
-    marks += ["unblock"] if data.get("about") == BLOCK else []
+    if data.get("about") == BLOCK:
+        marks += ["unblock" if data.get("score") is None else "refusal confirmed"]
+    marks += ["note"] if data.get("about") == NOTE else []
     marks += [f"delivered {data['coherence.firing']}"] if data.get("coherence.firing") else []
     if event.reading is not None and event.decision is not None:
         index = event.reading.coherence_index

@@ -20,6 +20,9 @@ from coherence.core.readings import number_of, one_line, span
 
 HEADS = ("agent", "light", "trend", "press", "decision", "steps", "calls", "errors")
 
+EXTRA = {"cost_usd": ("cost", "${:.2f}"), "context_percent": ("ctx", "{:.0f}%")}
+"""Field that is shown where it is known: head and form of its column."""
+
 
 @click.command()
 @STATE
@@ -55,8 +58,9 @@ def table_of(sessions: list[dict[str, Any]], room: int) -> list[str]:
         return []
     trees = [_tree(session["agents"]) for session in sessions]
     agents = [agent for tree in trees for _, agent in tree]
-    priced = any(agent["cost_usd"] is not None for agent in agents)
-    rows = [(*HEADS[1:], "cost")[: len(HEADS) - 1 + priced], *(_cells(agent, priced=priced) for agent in agents)]
+    extra = [name for name in EXTRA if any(agent[name] is not None for agent in agents)]
+    heads = (*HEADS[1:], *(EXTRA[name][0] for name in extra))
+    rows = [heads, *(_cells(agent, extra) for agent in agents)]
     # numbers first: their columns say how much is left for names
     left = max(room - max(map(len, aligned(rows))) - 2, 12)
     names = [shorten(name, left) for tree in trees for name, _ in tree]
@@ -88,8 +92,8 @@ def _tree(agents: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _cells(agent: dict[str, Any], *, priced: bool) -> tuple[str, ...]:
-    index, cost = agent["index"], agent["cost_usd"]
+def _cells(agent: dict[str, Any], extra: list[str]) -> tuple[str, ...]:
+    index = agent["index"]
     cells = (
         "unknown" if index is None else f"{agent['band']} {index:.2f}",
         agent["trend"] or "–",
@@ -97,7 +101,7 @@ def _cells(agent: dict[str, Any], *, priced: bool) -> tuple[str, ...]:
         agent["decision"],
         *(f"{agent[name]}" for name in ("steps", "calls", "errors")),
     )
-    return (*cells, "–" if cost is None else f"${cost:.2f}") if priced else cells
+    return (*cells, *("–" if agent[name] is None else EXTRA[name][1].format(agent[name]) for name in extra))
 
 
 @click.command()

@@ -35,7 +35,10 @@ LOW_LOGPROB = -2.3
 MAX_SPANS = 8
 
 BLOCK = "block"
-"""Subject of a judgement that ends a block."""
+"""Subject of a judgement that ends a block, or, with a score, of the judgement of a refusal."""
+
+NOTE = "note"
+"""Subject of words that judge nothing: what the host tells beside the agent's life."""
 
 
 class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
@@ -155,18 +158,21 @@ class Usage(
         "output_tokens": "gen_ai.usage.output_tokens",
         "model": "gen_ai.response.model",
         "cost_usd": "coherence.cost_usd",
+        "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
     },
 ):
     """Tokens and money of one model call. ``None`` = unknown."""
 
     input_tokens: int | None = None
-    """Tokens that the model read."""
+    """Tokens that the model read, those from a cache included."""
     output_tokens: int | None = None
     """Tokens that the model wrote."""
     cost_usd: float | None = None
     """Cost in US dollars."""
     model: str | None = None
     """Name of the model."""
+    cached_tokens: int | None = None
+    """Tokens that the model read from a cache; they are among the input tokens."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):
@@ -177,7 +183,8 @@ class Feedback(_Event, frozen=True, tag="feedback"):
     text: str = ""
     """Judgement in words."""
     about: str | None = None
-    """``None`` = the agent's work, ``block`` = a block is over, else the id of the judged firing."""
+    """``None`` = the agent's work, ``block`` = a block is over or, with a score, was judged, ``note`` = a note of the
+    host, else the id of the judged firing."""
     decision: int | None = None
     """Number of the refusal that is answered; ``None`` = the newest one, and every block."""
 

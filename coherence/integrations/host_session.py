@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
-from coherence.core.decisions import Decision, DecisionKind, Guidance
+from coherence.core.decisions import Decision, Guidance
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.monitor.monitor import Monitor
@@ -52,6 +52,9 @@ class HostSession:
         """Monitor of the main agent."""
         self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
         """Name of an event -> what is done about it."""
+        self.standing: dict[tuple[str, str], Answer | None] = {}
+        """Event that asks about a call, and id of the agent -> the answer to all its calls from now on if the daemon
+        cannot be reached, ``None`` for none; what has changed since somebody took it."""
 
     def handle(self, payload: Payload, *, steers: bool = True) -> Answer:
         """Record an event and return the answer to it; empty where there is nothing to say.
@@ -76,6 +79,13 @@ class HostSession:
         """Tell whether the answer to an event can add a text to what the main agent reads next."""
         return text_of(payload, "hook_event_name") in self.CARRIERS and not text_of(payload, "agent_id")
 
+    def feed(self, told: Payload) -> None:
+        """Take in what the client tells its status line; a client without one has nothing to tell."""
+
+    def figures(self) -> tuple[float, float | None]:
+        """Return the main agent's cost that is not recorded yet, and how many percent of its context are used."""
+        return 0.0, None
+
 
 class News:
     """Tell an agent what its decisions have for it, each piece once, and learn which of it was seen."""
@@ -85,13 +95,25 @@ class News:
         self._measured: Future[Decision] | None = None
         self._last_told = ""
         self._unseen: dict[str, Guidance] = {}
-        self.kind: DecisionKind = "continue"
-        """Kind of the newest decision that was looked at."""
+        self._lessons: set[int] = set()
+        """Lessons that were told at the call that failed."""
+        self.decision = Decision(seq=0, kind="continue")
+        """The newest decision that was looked at."""
 
     def measure(self) -> None:
         """Have what was recorded measured, on another thread."""
         if self._measured is None:
             self._measured = _MEASURING.submit(self._monitor.decide)
+
+    def lesson(self) -> str:
+        """Return how an error that has just come was solved before; empty if nobody knows, or the agent was told."""
+        if self._monitor.lessons is None:
+            return ""
+        guidance = self._monitor.decide().guidance
+        if not guidance or guidance.lesson is None or guidance.lesson in self._lessons:
+            return ""
+        self._lessons.add(guidance.lesson)
+        return self._tell(excerpt(guidance.text, MAX_CONTEXT), guidance)
 
     def now(self) -> str:
         """Return what the agent is to know before its next step, empty if it knows; wait until that is measured."""
@@ -107,16 +129,18 @@ class News:
         return self._told(measured.result())
 
     def _told(self, decision: Decision) -> str:
-        self.kind = decision.kind
+        self.decision = decision
         text = decision.message if decision.kind in ("warn", "block") else ""
         if decision.guidance:
             text = decision.guidance.text
-        text = excerpt(text, MAX_CONTEXT)
+        return self._tell(excerpt(text, MAX_CONTEXT), decision.guidance)
+
+    def _tell(self, text: str, guidance: Guidance | None) -> str:
         if not text or text == self._last_told:
             return ""
         self._last_told = text
-        if decision.guidance:
-            self._unseen[text] = decision.guidance
+        if guidance:
+            self._unseen[text] = guidance
         return text
 
     def seen(self, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 import coherence.core.events as events
-from coherence.core.decisions import Guidance
+from coherence.core.decisions import Decision, Guidance
 from coherence.core.events import Event
 from coherence.core.plain import is_a
 from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_text, shown, to_json
@@ -145,8 +145,12 @@ class HostEvents(ABC):
         tokens_out: int | None = None,
         cost_usd: float | None = None,
         model: str | None = None,
+        tokens_cached: int | None = None,
     ) -> None:
-        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``."""
+        """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``.
+
+        ``tokens_cached`` are those of ``tokens_in`` that came from a cache.
+        """
 
         def make() -> Event:
             return events.Usage(
@@ -154,6 +158,7 @@ class HostEvents(ABC):
                 None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
                 None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
                 _optional_text("model", model),
+                None if tokens_cached is None else check_count("tokens_cached", tokens_cached, most=10**12),
             )
 
         self._record(make)
@@ -195,11 +200,37 @@ class HostEvents(ABC):
 
         def make() -> Event:
             id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
-            if id == events.BLOCK:
+            if id in (events.BLOCK, events.NOTE):
                 raise ValueError("guidance must be a firing or its id; unblock() ends a block")
             return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
 
         self._record(make)
+
+    def confirm(self, decision: Decision | int, reason: str = "") -> None:
+        """Record that a person agrees with a refusal: it was no false alarm. :meth:`Monitor.unblock` is the contrary.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The refusal, or its ``seq``.
+        reason : str
+            For the record.
+        """
+
+        def make() -> Event:
+            seq: object = decision
+            if is_a(decision, Decision):
+                if decision:
+                    raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+                seq = decision.seq
+            seq = check_count("decision", seq)
+            return events.Feedback(1.0, check_text("reason", reason), about=events.BLOCK, decision=seq)
+
+        self._record(make)
+
+    def note(self, text: str) -> None:
+        """Record what the host tells beside the agent's life, such as another model; no reading changes by it."""
+        self._record(lambda: events.Feedback(text=check_text("text", text, empty=False), about=events.NOTE))
 
     def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
         """Record something that the agent remembers; a later text of the same ``id`` replaces it."""

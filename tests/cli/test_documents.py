@@ -57,6 +57,9 @@ def everything(m: Monitor) -> None:
         m.decide()
     m.check("Bash", {"command": "rm -rf /"})
     m.message("nobody", "a fault")  # type: ignore[arg-type]  # wrong on purpose
+    m.confirm(m.check("Bash", {"command": "rm -rf /"}), "a person agrees")
+    m.note("the model changed")
+    m.usage(tokens_in=9, tokens_out=1, tokens_cached=8)
     m.unblock("a person looked")
     m.outcome(success=False, score=0.1, text="gave up")
     m.decide()

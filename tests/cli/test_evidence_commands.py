@@ -69,6 +69,18 @@ def test_evidence_the_log_shows_one_event_a_line_without_control_characters(stor
     assert as_json[-1]["decision"]["kind"] == "block"
 
 
+def test_evidence_the_log_tells_answers_to_refusals_and_notes_apart(tmp_path: Path) -> None:
+    with Monitor(agent="a", store=tmp_path / "runs.db", embedder=False) as m:
+        refused = m.check("Bash", {"command": "rm -rf ~"})
+        m.confirm(refused, "right")
+        m.unblock("wrong")
+        m.note("the model changed")
+        m.usage(tokens_in=100, tokens_out=5, tokens_cached=90)
+    told = run("log", tmp_path / "runs.db").stdout
+    assert "input_tokens 100, cache_read.input_tokens 90, output_tokens 5" in told
+    assert all(text in told for text in ("refusal confirmed right", "unblock wrong", "note the model changed"))
+
+
 def test_evidence_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
     result = run("replay", store, "--check")
     assert result.exit_code == 0

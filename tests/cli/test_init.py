@@ -44,7 +44,7 @@ def test_init_says_what_it_writes_and_writes_it(file: Path, tmp_path: Path) -> N
     assert result.exit_code == 0 and result.stderr == ""
     assert result.stdout.splitlines() == [
         f"file:    {file}",
-        f"hooks:   one for each of 14 events: {', '.join(EVENTS)}",
+        f"hooks:   one for each of 17 events: {', '.join(EVENTS)}",
         f"command: {command}",
         f"backup:  {file}.coherence-backup",
         "done: sessions that start from now on run them",
@@ -53,7 +53,7 @@ def test_init_says_what_it_writes_and_writes_it(file: Path, tmp_path: Path) -> N
     assert found["model"] == "opus" and list(found["hooks"]) == list(EVENTS)
     assert {group[0]["hooks"][0]["command"] for group in found["hooks"].values()} == {command}
     again = run("--yes")
-    assert (again.exit_code, again.stdout) == (0, f"{file} has a hook for each of 14 events already: nothing to do\n")
+    assert (again.exit_code, again.stdout) == (0, f"{file} has a hook for each of 17 events already: nothing to do\n")
 
 
 @pytest.mark.parametrize(("scope", "name"), [("project", "settings.json"), ("local", "settings.local.json")])

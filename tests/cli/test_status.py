@@ -37,8 +37,9 @@ def run(*arguments: str, input: str | None = None) -> Result:
 
 def agent(name: str, parent: str | None = None, **changed: Any) -> dict[str, Any]:
     stands = {"index": 0.97, "band": "green", "trend": "steady", "pressure": 0.0, "mode": "observe"}
-    counted = {"decision": "continue", "cause": "", "steps": 12, "calls": 11, "errors": 0, "cost_usd": None}
-    return {"agent": name, "parent": parent, **stands, **counted, **changed}
+    counted = {"decision": "continue", "cause": "", "steps": 12, "calls": 11, "errors": 0}
+    told = {"cost_usd": None, "context_percent": None}
+    return {"agent": name, "parent": parent, **stands, **counted, **told, **changed}
 
 
 def test_status_without_a_daemon_is_no_failure(folder: Path) -> None:

@@ -121,7 +121,7 @@ def run_claude(
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=_environment(stub, home) | dict(env or {}),
+            env=client_environment(stub, home) | dict(env or {}),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -138,7 +138,8 @@ def run_claude(
         return Finished(returncode, events, _read(err), seconds)
 
 
-def _environment(stub: MessagesStub, home: Path) -> dict[str, str]:
+def client_environment(stub: MessagesStub, home: Path) -> dict[str, str]:
+    """Return the variables of a client: no more of this machine than PATH."""
     return {
         "HOME": str(home),
         "CLAUDE_CODE_TMPDIR": str(home),  # without it, each session leaves a folder in /tmp

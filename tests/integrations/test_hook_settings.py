@@ -105,10 +105,10 @@ def test_without_hooks_takes_ours_alone(settings: dict[str, Any]) -> None:
 def test_with_hooks_replaces_an_older_one_where_it_stands_and_drops_its_double() -> None:
     old = {"type": "command", "command": OLD, "timeout": 60}
     groups = [{"matcher": "Bash", "hooks": [FOREIGN, old, FOREIGN]}, {"matcher": "*", "hooks": [old]}]
-    found = with_hooks({"hooks": {"PreToolUse": groups, "Notification": [{"hooks": [old]}]}}, GROUPS)["hooks"]
+    found = with_hooks({"hooks": {"PreToolUse": groups, "MessageDisplay": [{"hooks": [old]}]}}, GROUPS)["hooks"]
     new = {"type": "command", "command": COMMAND, "timeout": 5}
     assert found["PreToolUse"] == [{"matcher": "Bash", "hooks": [FOREIGN, new, FOREIGN]}]
-    assert "Notification" not in found  # no event of this version
+    assert "MessageDisplay" not in found  # no event of this version
 
 
 def test_without_hooks_leaves_an_empty_group_of_somebody_else() -> None:

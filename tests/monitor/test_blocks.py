@@ -169,6 +169,10 @@ def test_blocks_a_judgement_does_not_end_a_block() -> None:
     for good in (True, False):
         with pytest.raises(ValueError, match="unblock"):
             m.label("block", good)
+        with pytest.raises(ValueError, match="unblock"):
+            m.label("note", good)
+    m.confirm(m.check("Bash", WIPE), "right")
+    m.note("somebody looked")
     assert ask(m) == ["block"]
 
 

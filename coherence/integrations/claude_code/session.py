@@ -13,12 +13,16 @@ import msgspec
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.costs import CostFeed
+from coherence.integrations.claude_code.happenings import NOTES, note_of
+from coherence.integrations.claude_code.permissions import Questions, denial, refuses_all
 from coherence.integrations.claude_code.prompts import is_command, unblock_reason
 from coherence.integrations.claude_code.results import result_of
+from coherence.integrations.claude_code.retention import measured, restated
 from coherence.integrations.claude_code.subagents import Reports
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
 from coherence.integrations.daemon.control import ended_in_words, unblock_agents
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -26,6 +30,13 @@ TRUST_IN_SUBAGENTS = 0.4
 
 REPEATED = 8
 """Newest calls among which one that is made again is looked for."""
+
+_STOPPED = {
+    True: "The user stopped this call.",
+    False: "The user did not let this call run.",
+    None: "The user stopped this call, or did not let it run.",
+}
+"""Whether a call had begun -> what is recorded as its result."""
 
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
@@ -43,9 +54,13 @@ class _Agent:
         self._ahead: list[str] = []
         """Words that a hook has told before the transcript."""
         self._last_said = ""
+        self._model = ""
+        """Model of the newest message."""
         self.news = News(monitor)
         self._calls: deque[bytes] = deque(maxlen=REPEATED)
         self._trouble = False
+        self.questions = Questions(monitor)
+        self.costs = CostFeed(monitor)
 
     def catch_up(self, until: Collection[str] | None = None) -> None:
         """Record what the transcript says, up to some calls."""
@@ -56,6 +71,8 @@ class _Agent:
                 self._usage = entry
             elif entry.kind == "context":
                 self.news.seen(entry.value)
+            elif entry.kind in ("refusal", "interruption"):
+                self._record_interruption(entry)
             elif entry.kind == "text" and entry.value in self._ahead:
                 self._ahead.remove(entry.value)
             elif entry.kind == "text":
@@ -66,11 +83,32 @@ class _Agent:
         if until is None:
             self._record_usage()
 
+    def _record_interruption(self, entry: Entry) -> None:
+        """Record that the user stopped the agent: a call that they stopped has not failed."""
+        if entry.kind == "interruption":
+            self.monitor.note("the user interrupted the agent")
+            return
+        if entry.ran:
+            self.questions.let_through(entry.value)
+        elif entry.ran is False and self.questions.refused(entry.value):
+            return
+        if any(call.id == entry.value for call in self.monitor.state.facts.open_calls):
+            self.monitor.tool_result(_STOPPED[entry.ran], call=entry.value)
+
     def _record_usage(self) -> None:
         found, self._usage = self._usage, None
         if found is not None and found.usage is not None:
+            if self._model and found.model and found.model != self._model:
+                self.monitor.note(f"the model changed from {self._model} to {found.model}")
+            self._model = found.model or self._model
             tokens = found.usage.to_counters()
-            self.monitor.usage(tokens_in=tokens.tokens_in, tokens_out=tokens.tokens_out, model=found.model or None)
+            self.monitor.usage(
+                tokens_in=tokens.tokens_in,
+                tokens_out=tokens.tokens_out,
+                tokens_cached=found.usage.cache_read_input_tokens,
+                cost_usd=self.costs.take(),
+                model=found.model or None,
+            )
 
     @property
     def troubled(self) -> bool:
@@ -78,7 +116,7 @@ class _Agent:
 
         Only then a hook waits for the step to be measured: what there is to tell must be told before the next call.
         """
-        return self._trouble or self.news.kind != "continue"
+        return self._trouble or self.news.decision.kind != "continue"
 
     def note_call(self, tool: str, arguments: object) -> None:
         """Remember a call; one that was made before is trouble."""
@@ -129,19 +167,23 @@ class ClaudeCodeSession(HostSession):
         self._schedules_unblocking = False
         """True while the client will enter in the person's place what ends a block."""
         self._reports = Reports()
+        self._is_cleared = False
+        """True from when the user has cleared the conversation to their next request."""
         self.handlers = {
-            "SessionStart": self._on_start,
             "UserPromptSubmit": self._on_prompt,
             "PreToolUse": self._on_call,
             "PostToolUse": self._on_result,
             "PostToolUseFailure": self._on_failure,
             "PostToolBatch": self._on_batch,
             "PermissionDenied": self._on_denial,
+            **dict.fromkeys(NOTES, self._on_happening),
             "SubagentStart": self._on_subagent,
             "SubagentStop": self._on_stop,
             "Stop": self._on_stop,
             "StopFailure": self._on_stop_failure,
+            "PreCompact": self._on_full_context,
             "PostCompact": self._on_compaction,
+            "SessionStart": self._on_start,
             "SessionEnd": self._on_end,
         }
 
@@ -162,14 +204,25 @@ class ClaudeCodeSession(HostSession):
             self._agents[agent_id] = _Agent(monitor, transcript)
         return self._agents[agent_id]
 
+    def _on_happening(self, payload: Payload) -> None:
+        if text := note_of(payload):
+            self.monitor.note(text)
+
     def _on_start(self, payload: Payload) -> Answer | None:
-        facts = self.monitor.state.facts
-        if text_of(payload, "source") != "compact" or not facts.goal:
+        self._on_happening(payload)
+        facts, source = self.monitor.state.facts, text_of(payload, "source")
+        self._is_cleared = source == "clear"
+        if source != "compact" or not facts.goal:
             return None
         told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
         if facts.request and facts.request != facts.goal:
             told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
-        return context("SessionStart", told)
+        return context("SessionStart", told + restated(self._forbidden(), told))
+
+    def _forbidden(self) -> list[str]:
+        """Return the sentences by which the user has forbidden something that is still forbidden, oldest first."""
+        standing = self.monitor.state.forbidden.data.standing
+        return list(dict.fromkeys(each.sentence for each in standing))
 
     def _on_prompt(self, payload: Payload) -> Answer | None:
         prompt = text_of(payload, "prompt")
@@ -181,8 +234,12 @@ class ClaudeCodeSession(HostSession):
         if prompt.startswith(_NO_REQUEST):
             told = self._reports.take()  # a subagent in the background has ended
             return context("UserPromptSubmit", told) if told else None
-        if not is_command(prompt):
-            agent.monitor.message("user", prompt)
+        if is_command(prompt):
+            return None
+        if self._is_cleared and prompt.strip():
+            agent.monitor.goal(prompt)
+        self._is_cleared = False
+        agent.monitor.message("user", prompt)
         return None
 
     def _unblock(self, reason: str) -> Answer:
@@ -201,12 +258,29 @@ class ClaudeCodeSession(HostSession):
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
         agent.catch_up({text_of(payload, "tool_use_id")})
         decision = agent.monitor.check(tool, arguments, wait=agent.troubled)
+        self._stand(payload, decision)
         if decision or not self.steers:
             agent.note_call(tool, arguments)
             agent.monitor.tool_call(tool, arguments, call=text_of(payload, "tool_use_id") or None)
             told = agent.news.next()
             return context("PreToolUse", told) if told else None
-        return _denied(decision)
+        return agent.questions.answer(payload, decision)
+
+    def _stand(self, payload: Payload, decision: Decision) -> None:
+        """Note whether an agent is refused every call from now on."""
+        if self.steers:
+            answer = denial(decision) if refuses_all(decision, self.fleet.config) else None
+            self.standing[("PreToolUse", text_of(payload, "agent_id"))] = answer
+
+    def feed(self, told: Payload) -> None:
+        """Take in what the client tells its status line: cost and context of the session."""
+        if "" in self._agents:
+            self._agents[""].costs.feed(told)
+
+    def figures(self) -> tuple[float, float | None]:
+        """Return the cost that is not recorded yet, and the share of the context that is used."""
+        costs = self._agents[""].costs if "" in self._agents else None
+        return (costs.waiting, costs.context_percent) if costs is not None else (0.0, None)
 
     def _on_result(self, payload: Payload) -> None:
         response = payload.get("tool_response")
@@ -219,18 +293,25 @@ class ClaudeCodeSession(HostSession):
             if not subagent.state.facts.goal and text_of(response, "prompt"):
                 subagent.goal(text_of(response, "prompt"))
 
-    def _on_failure(self, payload: Payload) -> None:
+    def _on_failure(self, payload: Payload) -> Answer | None:
+        if payload.get("is_interrupt") is True:
+            self._record_result(payload, _STOPPED[True], error=False)
+            return None
         self._record_result(payload, text_of(payload, "error"), error=True)
+        text = self._agent(payload).news.lesson()
+        return context("PostToolUseFailure", text) if text else None
 
     def _on_denial(self, payload: Payload) -> None:
         reason = text_of(payload, "reason") or "refused"
-        self._record_result(payload, f"The call was not permitted: {reason}", error=True)
+        self._record_result(payload, f"The call was not permitted: {reason}", error=True, ran=False)
 
-    def _record_result(self, payload: Payload, text: Any, *, error: bool) -> None:
+    def _record_result(self, payload: Payload, text: Any, *, error: bool, ran: bool = True) -> None:
         duration, agent = payload.get("duration_ms"), self._agent(payload)
         agent.catch_up({text_of(payload, "tool_use_id")})
         if error:
             agent.note_trouble()
+        if ran:
+            agent.questions.let_through(text_of(payload, "tool_use_id"))
         agent.monitor.tool_result(
             text,
             error=error,
@@ -245,6 +326,7 @@ class ClaudeCodeSession(HostSession):
         agent.catch_up({text_of(each, "tool_use_id") for each in asked})
         text = self._reports.take() if agent.monitor is self.monitor else ""
         text = text or agent.end_step()
+        self._stand(payload, agent.news.decision)
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
@@ -259,21 +341,28 @@ class ClaudeCodeSession(HostSession):
         agent = self._agent(payload)
         agent.catch_up()
         agent.say(text_of(payload, "last_assistant_message"))
-        if agent.monitor is self.monitor:
-            agent.news.measure()
-        else:
+        if agent.monitor is not self.monitor:
             self._reports.ended(agent.monitor.agent.partition("/")[2], agent.monitor)
+        self._stand(payload, agent.monitor.decide())
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")
         self.monitor.fault("model", said or "unknown")
 
+    def _on_full_context(self, payload: Payload) -> None:
+        self._agent(payload).catch_up()  # what was said before belongs before the compaction
+
     def _on_compaction(self, payload: Payload) -> None:
-        self.monitor.compaction(text_of(payload, "compact_summary"))
+        summary = text_of(payload, "compact_summary")
+        self.monitor.compaction(summary)
+        if text := measured(self._forbidden(), summary):
+            self.monitor.note(text)
 
     def _on_end(self, payload: Payload) -> None:
         for agent in self._agents.values():
             agent.catch_up()
+            if agent.costs.waiting:
+                agent.monitor.usage(cost_usd=agent.costs.take())
         self.ended = True
         self.fleet.flush()
 
@@ -281,13 +370,3 @@ class ClaudeCodeSession(HostSession):
 def _kind_of(payload: Payload) -> str:
     asked = payload.get("tool_input")
     return text_of(asked, "subagent_type") if isinstance(asked, Mapping) else ""
-
-
-def _denied(decision: Decision) -> Answer:
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": refusal(decision),
-        }
-    }

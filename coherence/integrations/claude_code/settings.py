@@ -23,6 +23,7 @@ EVENTS: dict[str, str | None] = {
     "PostToolUse": "*",
     "PostToolUseFailure": "*",
     "PostToolBatch": None,
+    "PermissionRequest": "*",
     "PermissionDenied": "*",
     "SubagentStart": None,
     "SubagentStop": None,
@@ -30,9 +31,12 @@ EVENTS: dict[str, str | None] = {
     "StopFailure": None,
     "PreCompact": None,
     "PostCompact": None,
+    "ConfigChange": None,
+    "Notification": None,
     "SessionEnd": None,
 }
-"""Event that gets a hook: its matcher, ``None`` for an event that gets none."""
+"""Event that gets a hook: its matcher, ``None`` for an event that gets none. Each is known to the oldest version that
+was tried: of an unknown one the client warns at each start."""
 
 HTTP_EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
 """Events of each step, which the client may post itself; the others start the daemon, or must not be lost."""

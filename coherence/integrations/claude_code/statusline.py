@@ -28,6 +28,9 @@ COLUMNS = 80
 MAX_ANSWER = 1_000_000
 """Bytes of an answer."""
 
+MAX_NUMBER = 1e12
+"""Figures beyond it, and what is no number, are not known."""
+
 COLOURS = {"green": "32", "yellow": "33", "orange": "38;5;208", "red": "31"}
 """Band and its colour, as terminals name it."""
 
@@ -38,7 +41,7 @@ def main(arguments: list[str]) -> int:
     """Print the line; return the exit status, which is 0 in any case."""
     try:
         payload = read_payload()
-        state, agent = ask(arguments[0], payload.get("session_id"))
+        state, agent = ask(arguments[0], payload)
         found = figures(payload, agent)
         if "--json" in arguments:
             import json
@@ -107,12 +110,23 @@ def quoted(text: str) -> str:
     return encode_basestring_ascii(text)
 
 
-def ask(folder: str, session: object) -> tuple[str, dict[str, Any]]:
+def feed(payload: dict[str, Any]) -> str:
+    """Return what the daemon is told of cost and context, as the rest of a JSON object."""
+    found = figures(payload, {})
+    cost, context = found["cost_usd"], found["context_percent"]
+    told = [f'"cost": {{"total_cost_usd": {cost!r}}}'] if cost is not None else []
+    told += [f'"context_window": {{"used_percentage": {context!r}}}'] if context is not None else []
+    return f', "feed": {{{", ".join(told)}}}' if told else ""
+
+
+def ask(folder: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return why nothing is known of a session, or an empty text, and how its main agent stands.
+
+    The daemon is told on the way what the client counts.
 
     A folder that others may enter is no daemon's: somebody else could answer from it.
     """
-    until = time.monotonic() + ASK_S
+    until, session = time.monotonic() + ASK_S, payload.get("session_id")
     line = _socket.socket(_socket.AF_UNIX)
     try:
         kept = os.lstat(folder)
@@ -126,7 +140,7 @@ def ask(folder: str, session: object) -> tuple[str, dict[str, Any]]:
         return NO_DAEMON, {}
     answer = b""
     try:
-        line.sendall(f'{CONTROL}\n{{"do": "status", "session": {quoted(str(session))}}}'.encode())
+        line.sendall(f'{CONTROL}\n{{"do": "status", "session": {quoted(str(session))}{feed(payload)}}}'.encode())
         line.shutdown(_socket.SHUT_WR)
         while len(answer) < MAX_ANSWER:
             line.settimeout(max(until - time.monotonic(), 0.001))
@@ -210,7 +224,8 @@ def _is_coloured() -> bool:
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    known = isinstance(value, int | float) and not isinstance(value, bool) and -MAX_NUMBER < value < MAX_NUMBER
+    return value if known else None  # type: ignore[return-value]  # it is a number
 
 
 def _cut(text: str, most: int) -> str:

@@ -18,10 +18,16 @@ MAX_READ = 32_000_000
 MAX_WAITING = 10_000
 """Entries that wait for the event to which they belong; the oldest leave."""
 
-Kind: TypeAlias = Literal["text", "usage", "call", "result", "context"]
+Kind: TypeAlias = Literal["text", "usage", "call", "result", "context", "refusal", "interruption"]
 
 _SYNTHETIC = "<synthetic>"
 """Model of messages that the client writes itself, of errors."""
+
+_REJECTED = "User rejected tool use"
+"""Result of a call that the user refused or stopped; 2.1.197 tells no more of it."""
+
+_INTERRUPTED = "[Request interrupted by user"
+"""Beginning of what the client writes in the user's name when they press Esc."""
 
 
 class Entry(NamedTuple):
@@ -29,11 +35,14 @@ class Entry(NamedTuple):
 
     kind: Kind
     value: str
-    """The agent's words; the id of a message, a call or a result; what a hook has added to the context."""
+    """The agent's words; the id of a message, a call, a result, or a call that the user refused or stopped; what a hook
+    has added to the context."""
     message: str = ""
     """Id of the agent's message."""
     model: str = ""
     usage: AnthropicUsage | None = None
+    ran: bool | None = None
+    """Of a call that the user refused or stopped: whether it had begun; ``None`` = the client does not tell."""
 
 
 class TranscriptTail:
@@ -117,8 +126,19 @@ def entries_of(line: bytes) -> Iterator[Entry]:
     elif isinstance(message, dict) and read.get("type") == "assistant" and message.get("model") != _SYNTHETIC:
         yield from _of_message(message)
     elif isinstance(message, dict) and read.get("type") == "user":
-        ids = (block.get("tool_use_id") for block in _list(message.get("content")) if isinstance(block, dict))
-        yield from (Entry("result", found) for found in ids if isinstance(found, str))
+        blocks = [block for block in _list(message.get("content")) if isinstance(block, dict)]
+        yield from (Entry("result", found) for block in blocks if (found := _text(block, "tool_use_id")))
+        yield from _of_user(read, blocks)
+
+
+def _of_user(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Yield which calls the user has refused or stopped, and whether they interrupted the agent."""
+    told = "toolDenialKind" in line
+    if line.get("toolDenialKind") == "user-rejected" or (not told and line.get("toolUseResult") == _REJECTED):
+        ran = line.get("toolDenialBeforeRun") is not True if told else None
+        yield from (Entry("refusal", found, ran=ran) for block in blocks if (found := _text(block, "tool_use_id")))
+    if any(_text(block, "text").startswith(_INTERRUPTED) for block in blocks):
+        yield Entry("interruption", "")
 
 
 def _of_message(message: dict[str, Any]) -> Iterator[Entry]:

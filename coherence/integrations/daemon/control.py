@@ -15,6 +15,7 @@ from coherence.core.events import Spent
 from coherence.core.readings import POLICY, POLICY_IN_WORDS, Band, Reading, excerpt
 from coherence.core.signs import said
 from coherence.fleet.fleet import AgentStatus, Fleet
+from coherence.integrations.host_session import HostSession
 from coherence.monitor.monitor import Monitor
 
 CONTROL = "coherence-control"
@@ -45,6 +46,8 @@ class Command(msgspec.Struct, frozen=True):
     """Reason to unblock, for the record."""
     store: str | None = None
     """File of the store that is to be purged; another one than the daemon's is left alone."""
+    feed: dict[str, Any] | None = None
+    """What the client has told the status line of the session."""
 
 
 class CommandError(ValueError):
@@ -92,6 +95,18 @@ def agent_records(fleet: Fleet) -> list[dict[str, Any]]:
     return [_record(status, monitors[status.agent]) for status in fleet.status() if status.agent in monitors]
 
 
+def session_records(session: HostSession) -> list[dict[str, Any]]:
+    """Return how each agent of a session stands, with what the client has told of the main one."""
+    found = agent_records(session.fleet)
+    waiting, context_percent = session.figures()
+    for record in found:
+        if record["agent"] == session.HOST:
+            record["context_percent"] = context_percent
+            if waiting:
+                record["cost_usd"] = (record["cost_usd"] or 0.0) + waiting
+    return found
+
+
 def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
     result = monitor.result
     cause = status.cause or _sign(result.reading if result is not None else None)
@@ -109,6 +124,7 @@ def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
         "calls": status.calls,
         "errors": status.errors,
         "cost_usd": _cost(status.spent),
+        "context_percent": None,
     }
 
 

@@ -158,24 +158,37 @@ def spawn(*options: str) -> int:
 
 
 def stored_answer(payload: bytes) -> bytes:
-    """Return the answer to a call that the daemon has refused before, empty for all else."""
+    """Return the answer to a call, or to all calls of an agent, that the daemon has refused before, else nothing."""
     if not os.path.isdir(BLOCKED):
         return b""
     import json
 
     try:
-        with open(f"{BLOCKED}/{call_key(json.loads(payload))}", "rb") as file:
-            return file.read(MAX_ANSWER)
+        asked = json.loads(payload)
+        for key in (call_key(asked), agent_key(asked)):
+            if os.path.exists(f"{BLOCKED}/{key}"):
+                with open(f"{BLOCKED}/{key}", "rb") as file:
+                    return file.read(MAX_ANSWER)
     except (OSError, ValueError, RecursionError, TypeError, AttributeError):
-        return b""
+        pass
+    return b""
 
 
 def call_key(payload: dict[str, object]) -> str:
     """Return the name under which the refusal of a call is stored: the same call of the same session has it, too."""
+    return _key(payload, "hook_event_name", "session_id", "tool_name", "tool_input")
+
+
+def agent_key(payload: dict[str, object]) -> str:
+    """Return the name under which the refusal of all calls of an agent is stored."""
+    return _key(payload, "hook_event_name", "session_id", "agent_id")
+
+
+def _key(payload: dict[str, object], *names: str) -> str:
     import hashlib
     import json
 
-    asked = [payload.get(name) for name in ("hook_event_name", "session_id", "tool_name", "tool_input")]
+    asked = [payload.get(name) for name in names]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -14,7 +14,7 @@ _SESSIONS = "sessions"
 
 
 def store_refusal(state: Path, session: str, key: str, answer: bytes) -> None:
-    """Keep the refusal of a call.
+    """Keep the refusal of a call, or of all calls of an agent.
 
     Parameters
     ----------
@@ -23,7 +23,8 @@ def store_refusal(state: Path, session: str, key: str, answer: bytes) -> None:
     session : str
         Session of the call.
     key : str
-        Name of the call, from :func:`~coherence.integrations.daemon.hook.call_key`.
+        Name of the call, from :func:`~coherence.integrations.daemon.hook.call_key`, or of the agent, from
+        :func:`~coherence.integrations.daemon.hook.agent_key`.
     answer : bytes
         Answer that a hook gives when the call is tried again.
     """
@@ -35,6 +36,12 @@ def store_refusal(state: Path, session: str, key: str, answer: bytes) -> None:
     part.touch(mode=0o600)
     part.write_bytes(answer)
     part.replace(path)
+
+
+def forget_refusal(state: Path, session: str, key: str) -> None:
+    """Delete one refusal of a session, if there is one."""
+    for path in (state / hook.BLOCKED / key, _marks(state, session) / key):
+        path.unlink(missing_ok=True)
 
 
 def forget_refusals(state: Path, session: str) -> int:

@@ -23,10 +23,10 @@ from coherence.integrations.daemon.canary import take_canary
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
-    agent_records,
     is_command,
     read_command,
     schema_of,
+    session_records,
     unblock_agents,
 )
 from coherence.integrations.daemon.doubles import Doubles
@@ -35,7 +35,7 @@ from coherence.integrations.daemon.http_door import HttpDoor
 from coherence.integrations.daemon.journal import SETTLE_S, Journal, Known, recorded
 from coherence.integrations.daemon.log import empty_log, rotate_log
 from coherence.integrations.daemon.purge import forget_session
-from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
+from coherence.integrations.daemon.refusals import forget_refusal, forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession, context, text_of
 from coherence.integrations.hosts import HOSTS
 from coherence.monitor.session_header import base_of
@@ -184,6 +184,9 @@ class HookDaemon:
             found.doubles.add(request.payload, answer if refuses else {})
             if refuses:
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
+            elif request.steers and (self.folder / hook.BLOCKED).exists():  # somebody may have let the call through
+                forget_refusal(self.folder, name, hook.call_key(request.payload))
+            self._keep_standing(name, request, found.session)
             if found.session.unblocked:
                 found.session.unblocked = False
                 forget_refusals(self.folder, name)
@@ -209,6 +212,16 @@ class HookDaemon:
         """Return the answer that ``coherence doctor --delivery`` has asked for, empty if nobody has."""
         line = take_canary(self.folder, name, text_of(payload, "transcript_path"))
         return context(text_of(payload, "hook_event_name"), line) if line else {}
+
+    def _keep_standing(self, name: str, request: Request, session: HostSession) -> None:
+        """Have hooks refuse all calls of agents that are refused all, also when no daemon runs."""
+        while session.standing:
+            (event, agent), answer = session.standing.popitem()
+            asked = {"hook_event_name": event, "session_id": request.payload["session_id"], "agent_id": agent or None}
+            if answer is None:
+                forget_refusal(self.folder, name, hook.agent_key(asked))
+            else:
+                store_refusal(self.folder, name, hook.agent_key(asked), msgspec.json.encode(answer))
 
     @contextmanager
     def _held(self, name: str, host: str) -> Iterator[_Open]:
@@ -250,8 +263,12 @@ class HookDaemon:
     def _status(self, command: Command) -> dict[str, Any]:
         now = time.monotonic()
         newest_first = sorted(self._open.copy().items(), key=lambda pair: -pair[1].used)
+        if command.feed is not None:
+            for name, each in newest_first:
+                if name == command.session:
+                    each.session.feed(command.feed)
         sessions = [
-            {"session": name, "idle_s": round(now - each.used, 1), "agents": agent_records(each.session.fleet)}
+            {"session": name, "idle_s": round(now - each.used, 1), "agents": session_records(each.session)}
             for name, each in newest_first
             if command.session in (None, name)
         ]

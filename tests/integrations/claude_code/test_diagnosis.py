@@ -239,7 +239,7 @@ def test_diagnose_the_version_of_the_client(
 
 def test_diagnose_hooks_of_each_scope_and_kind_are_found(place: Place) -> None:
     path = place.install("local", observe=True)
-    assert place.look()["hooks"] == Check("hooks", "OK", f"{path}: a hook for each of 14 events, which only look on")
+    assert place.look()["hooks"] == Check("hooks", "OK", f"{path}: a hook for each of 17 events, which only look on")
 
 
 def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -270,7 +270,7 @@ INIT, ANEW = "coherence init --yes", "coherence init --remove --yes && coherence
     [
         (
             edited(lambda hooks: (hooks.pop("Stop"), hooks.pop("PreCompact"))),
-            "2 of 14 events have no hook: Stop, P",
+            "2 of 17 events have no hook: Stop, P",
             INIT,
         ),
         (replaced("hook.py ", "hook.py /x", 1), "the hooks run different commands", INIT),
