@@ -64,7 +64,11 @@ class ClaudeTerminal:
 
     def __enter__(self) -> Self:
         self._tmux("new-session", "-d", "-x", "140", "-y", "45", "-c", str(self._folder), self._command)
-        self.wait_for("? for shortcuts", "for agents")
+        try:
+            self.wait_for("? for shortcuts", "for agents")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -83,7 +83,7 @@ def test_questions_the_person_reads_our_reason_and_lets_the_call_through(host: H
     with MessagesStub(SCRIPTS) as stub, at_the_keyboard(host, stub) as terminal:
         terminal.type("[[script:delete]] Tell me what is in this folder.")
         shown = terminal.wait_for("Do you want to proceed?")
-        assert "coherence doubts this call" in shown and "find . -delete" in shown
+        assert "coherence refused this call: find . -delete wipes" in shown
         terminal.press("Enter")
         terminal.wait_for("That was it.")
     assert not (host.project / "victim").exists()

@@ -22,6 +22,8 @@ CERTAIN = ("forbidden_call", "broken_constraint")
 OF_CHECKS = ("destructive_call", "check_failed")
 """Further rules that are about one call."""
 
+BY_USER = " Only the user can let it through, here or by: coherence unblock"
+
 MAX_ASKED = 64
 """Questions that wait for an answer, and calls that a person has refused."""
 
@@ -118,15 +120,15 @@ def _shrink(kept: dict[str, Any]) -> None:
 
 
 def question(decision: Decision) -> str:
-    """Return why a call is doubted, in words for the person, and for the agent where nobody is there.
+    """Return why a call is refused, in words for the person, and for the agent where nobody is there.
 
     Examples
     --------
     >>> question(Decision(seq=1, kind="block", message="it wipes a disk. Only this call is refused; m.unblock() ..."))
-    'coherence doubts this call: it wipes a disk.'
+    'coherence refused this call: it wipes a disk. Only the user can let it through, here or by: coherence unblock'
     """
     doubt = decision.message.partition(" Only this call is refused;")[0].partition(" It stays refused until")[0]
-    return excerpt(f"coherence doubts this call: {doubt}", MAX_CONTEXT)
+    return f"{excerpt(f'coherence refused this call: {doubt}', MAX_CONTEXT - len(BY_USER))}{BY_USER}"
 
 
 def denial(decision: Decision) -> Answer:

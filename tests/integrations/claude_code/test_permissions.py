@@ -15,6 +15,7 @@ from coherence.core.events import Feedback, ToolCall, ToolResult
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.permissions import ASKING_MODES, refuses_all
 from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.host_session import MAX_CONTEXT
 from coherence.monitor.replay import Replay
 from coherence.store.store import Store
 
@@ -56,7 +57,8 @@ def test_answer_a_doubt_is_put_to_the_person_where_one_sees_it(
     found = asked(session, **fields)
     assert found["permissionDecision"] == decision
     assert "rm -rf ~" in found["permissionDecisionReason"]
-    assert ("unblock" in found["permissionDecisionReason"]) == (decision == "deny")
+    assert ("let it through, here or by" in found["permissionDecisionReason"]) == (decision == "ask")
+    assert len(found["permissionDecisionReason"]) <= MAX_CONTEXT + 1
 
 
 def test_answer_what_the_user_or_a_budget_forbids_is_never_asked() -> None:
