@@ -32,6 +32,7 @@ from coherence.integrations.daemon.journal import SETTLE_S, Journal, Known, reco
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 from coherence.integrations.host_session import HostSession
 from coherence.integrations.hosts import HOSTS
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -47,6 +48,9 @@ IDLE_S = 1_800.0
 
 SESSION_IDLE_S = 3_600.0
 """Seconds without a request after which a session's monitors are closed; the next event opens them again."""
+
+MAX_WAITING = 64_000_000
+"""Bytes of requests that wait in memory for room on the disk; what comes beyond them is not recorded."""
 
 MAX_SESSION = 200
 """Characters of a session's name."""
@@ -132,6 +136,8 @@ class HookDaemon:
         self._used = time.monotonic()
         self._retired = threading.Event()
         self._journal = Journal(folder)
+        self._waiting: list[tuple[bytes, Path | None]] = []
+        """Requests of sessions that cannot be opened now, in their order, each with its file."""
         self._recovers = False
         """True while what a killed daemon had taken is read: the store may have it already."""
 
@@ -142,12 +148,16 @@ class HookDaemon:
         self._used = time.monotonic()
         self.read_spool()  # a hook may just have missed the socket
         kept = self._journal.begin(raw)
-        try:
-            return self._take(raw)
-        finally:
-            self._journal.done(kept)
+        answer = self._take(raw)
+        if answer is None:
+            if sum(len(each) for each, _ in self._waiting) < MAX_WAITING:
+                self._waiting.append((raw, kept))
+            return b""
+        self._journal.done(kept)
+        return answer
 
-    def _take(self, raw: bytes) -> bytes:
+    def _take(self, raw: bytes) -> bytes | None:
+        """Return the answer to a request of a hook; ``None`` if it must be taken again, once there is room to write."""
         try:
             request = read_request(raw)
             if request.build != self.build:
@@ -157,6 +167,9 @@ class HookDaemon:
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
+        except StoreError as error:
+            LOGGER.warning("a request waits: %s", error)
+            return None
         except Exception:
             LOGGER.exception("a request failed; the agent goes on")
             return b""
@@ -168,7 +181,11 @@ class HookDaemon:
             found.used = time.monotonic()
             if not found.known.takes(request.payload):
                 return {}
-            answer = found.session.handle(request.payload, steers=request.steers)
+            try:
+                answer = found.session.handle(request.payload, steers=request.steers)
+            except StoreError:
+                found.known.forget(request.payload)
+                raise
             if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             if found.session.ended:
@@ -245,6 +262,8 @@ class HookDaemon:
     def read_spool(self) -> int:
         """Take in the payloads that came while no daemon ran, in their order; return how many."""
         with self._spool_lock:
+            while self._waiting and self._take(self._waiting[0][0]) is not None:
+                self._journal.done(self._waiting.pop(0)[1])
             taken = []
             for path in sorted({*(self.folder / hook.SPOOL).glob("*.payload")} - self._unreadable):
                 try:
@@ -253,7 +272,8 @@ class HookDaemon:
                     LOGGER.exception("a payload is left in the spool")
                     self._unreadable.add(path)
                 else:
-                    self._take(raw)
+                    if self._take(raw) is None:
+                        break
                     taken.append(path)
             if taken:
                 self._flush()  # before they go: a daemon may be killed at any time
@@ -290,8 +310,8 @@ class HookDaemon:
             while not ended.wait(SETTLE_S):
                 try:
                     self._journal.settle(self._write)
-                except Exception:
-                    LOGGER.exception("what was taken is kept in the spool too")
+                except Exception as error:
+                    LOGGER.warning("what cannot be written is kept in the spool: %s", error)
 
         thread = threading.Thread(target=settle, name="coherence-journal", daemon=True)
         thread.start()
@@ -303,28 +323,50 @@ class HookDaemon:
 
     def _write(self) -> None:
         for each in self._open.copy().values():
-            each.session.fleet.flush()
+            _write_all(each.session.fleet)
 
     def _close_idle(self) -> None:
         for name, each in list(self._open.items()):
-            if time.monotonic() - each.used > SESSION_IDLE_S and each.lock.acquire(blocking=False):
+            over = each.session.ended or time.monotonic() - each.used > SESSION_IDLE_S
+            if over and each.lock.acquire(blocking=False):
                 try:
                     self._close(name)
                 finally:
                     each.lock.release()
 
-    def _close(self, name: str) -> None:
+    def _close(self, name: str, *, at_end: bool = False) -> None:
+        """Close a session; one that cannot be written is kept open until it can, or until the end."""
         with self._lock:
-            found = self._open.pop(name, None)
-        if found is not None:
-            found.session.fleet.close()
+            found = self._open.get(name)
+        if found is None:
+            return
+        try:
+            _write_all(found.session.fleet)
+        except StoreError as error:
+            if not at_end:
+                return
+            LOGGER.warning("the next daemon takes in again what cannot be written: %s", error)
+            self._journal.leave()
+        with self._lock:
+            self._open.pop(name, None)
+        found.session.fleet.close()
 
     def close(self) -> None:
         """Close all sessions and the store."""
         for name in list(self._open):
-            self._close(name)
+            self._close(name, at_end=True)
         self._journal.settle(lambda: None)
+        for raw, kept in self._waiting:
+            if kept is None:
+                self._journal.begin(raw)
         self.store.close()
+
+
+def _write_all(fleet: Fleet) -> None:
+    """Write what was recorded, or raise StoreError."""
+    for monitor in fleet:
+        if not monitor._worker.closed:
+            monitor._worker.flush(raising=True)
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
