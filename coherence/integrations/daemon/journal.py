@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from coherence.core.events import Compaction, Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon import hook
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -77,13 +78,23 @@ class Journal:
                 self._handled.append(path)
 
     def settle(self, write: Callable[[], object]) -> None:
-        """Write everything, and let go what was handled before."""
+        """Write everything, and let go what was handled before; what cannot be written stays."""
         with self._lock:
             handled, self._handled = self._handled, []
-        if handled:
-            write()
+        try:
+            if handled:
+                write()
+        except StoreError:
+            with self._lock:
+                self._handled += handled
+            raise
         for path in handled:
             path.unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Leave what was handled to the next daemon: some of it could not be written before its session was closed."""
+        with self._lock:
+            self._handled = []
 
     def recover(self) -> bool:
         """Put what a daemon that was killed had taken back into the spool; tell whether there was any."""
@@ -113,21 +124,29 @@ class Known:
 
         Texts, which may be said twice, are held against what was recorded before a daemon was killed only.
         """
-        kind, field = _KINDS.get(str(payload.get("hook_event_name")), ("", ""))
-        said = payload.get(field)
-        if not kind or not isinstance(said, str) or not said:
+        kind, _, said = key = _key(payload)
+        if not said:
             return True
         if (kind, "", said) in self._recorded:
             return False
-        if field != "tool_use_id":
+        if kind not in ("call", "result"):
             return True
-        key = (kind, str(payload.get("agent_id")), said)
         if key in self._taken:
             return False
         self._taken[key] = None
         if len(self._taken) > MAX_KNOWN:
             del self._taken[next(iter(self._taken))]
         return True
+
+    def forget(self, payload: Mapping[str, Any]) -> None:
+        """Take an event for new again: it could not be recorded."""
+        self._taken.pop(_key(payload), None)
+
+
+def _key(payload: Mapping[str, Any]) -> Key:
+    kind, field = _KINDS.get(str(payload.get("hook_event_name")), ("", ""))
+    said = payload.get(field)
+    return kind, str(payload.get("agent_id")), said if isinstance(said, str) else ""
 
 
 def recorded(store: Store, session: str) -> Iterator[Key]:

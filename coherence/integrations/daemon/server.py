@@ -39,6 +39,7 @@ from coherence.integrations.daemon.refusals import forget_refusal, forget_refusa
 from coherence.integrations.host_session import HostSession, context, text_of
 from coherence.integrations.hosts import HOSTS
 from coherence.monitor.session_header import base_of
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
@@ -54,6 +55,9 @@ IDLE_S = 1_800.0
 
 SESSION_IDLE_S = 3_600.0
 """Seconds without a request after which a session's monitors are closed; the next event opens them again."""
+
+MAX_WAITING = 64_000_000
+"""Bytes of requests that wait in memory for room on the disk; what comes beyond them is not recorded."""
 
 FleetMaker = Callable[[Store], Fleet]
 
@@ -138,6 +142,8 @@ class HookDaemon:
         self._retired = threading.Event()
         self._door = HttpDoor(folder, self.handle, MAX_PAYLOAD)
         self._journal = Journal(folder)
+        self._waiting: list[tuple[bytes, Path | None]] = []
+        """Requests of sessions that cannot be opened now, in their order, each with its file."""
         self._recovers = False
         """True while what a killed daemon had taken is read: the store may have it already."""
 
@@ -148,13 +154,19 @@ class HookDaemon:
         self._used = time.monotonic()
         self.read_spool()  # a hook may just have missed the socket
         kept = self._journal.begin(raw)
-        try:
-            return self._take(raw, is_heard=True)
-        finally:
-            self._journal.done(kept)
+        answer = self._take(raw, is_heard=True)
+        if answer is None:
+            if sum(len(each) for each, _ in self._waiting) < MAX_WAITING:
+                self._waiting.append((raw, kept))
+            return b""
+        self._journal.done(kept)
+        return answer
 
-    def _take(self, raw: bytes, *, is_heard: bool = False) -> bytes:
-        """Return the answer to a request of a hook; ``is_heard``: the hook waits for it."""
+    def _take(self, raw: bytes, *, is_heard: bool = False) -> bytes | None:
+        """Return the answer to a request of a hook; ``None`` if it must be taken again, once there is room to write.
+
+        ``is_heard``: the hook waits for it.
+        """
         try:
             request = read_request(raw)
             if request.build != self.build:
@@ -164,6 +176,9 @@ class HookDaemon:
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
+        except StoreError as error:
+            LOGGER.warning("a request waits: %s", error)
+            return None
         except Exception:
             LOGGER.exception("a request failed; the agent goes on")
             return b""
@@ -178,7 +193,11 @@ class HookDaemon:
                 return known
             if not found.known.takes(request.payload):
                 return {}
-            answer = found.session.handle(request.payload, steers=request.steers)
+            try:
+                answer = found.session.handle(request.payload, steers=request.steers)
+            except StoreError:
+                found.known.forget(request.payload)
+                raise
             answer = answer or self._warning(request.payload)
             refuses = bool(answer) and found.session.refuses(answer)
             found.doubles.add(request.payload, answer if refuses else {})
@@ -333,6 +352,8 @@ class HookDaemon:
     def read_spool(self) -> int:
         """Take in the payloads that came while no daemon ran, in their order; return how many."""
         with self._spool_lock:
+            while self._waiting and self._take(self._waiting[0][0]) is not None:
+                self._journal.done(self._waiting.pop(0)[1])
             taken = []
             for path in sorted({*(self.folder / hook.SPOOL).glob("*.payload")} - self._unreadable):
                 try:
@@ -341,7 +362,8 @@ class HookDaemon:
                     LOGGER.exception("a payload is left in the spool")
                     self._unreadable.add(path)
                 else:
-                    self._take(raw)
+                    if self._take(raw) is None:
+                        break
                     taken.append(path)
             if taken:
                 self._write()  # before they go: a daemon may be killed at any time
@@ -382,8 +404,8 @@ class HookDaemon:
             while not ended.wait(SETTLE_S):
                 try:
                     self._journal.settle(self._write)
-                except Exception:
-                    LOGGER.exception("what was taken is kept in the spool too")
+                except Exception as error:
+                    LOGGER.warning("what cannot be written is kept in the spool: %s", error)
 
         thread = threading.Thread(target=settle, name="coherence-journal", daemon=True)
         thread.start()
@@ -395,29 +417,51 @@ class HookDaemon:
 
     def _write(self) -> None:
         for each in self._open.copy().values():
-            each.session.fleet.flush()
+            _write_all(each.session.fleet)
 
     def _close_idle(self) -> None:
         for name, each in list(self._open.items()):
-            if time.monotonic() - each.used > SESSION_IDLE_S and each.lock.acquire(blocking=False):
+            over = each.session.ended or time.monotonic() - each.used > SESSION_IDLE_S
+            if over and each.lock.acquire(blocking=False):
                 try:
                     self._close(name)
                 finally:
                     each.lock.release()
 
-    def _close(self, name: str) -> None:
+    def _close(self, name: str, *, at_end: bool = False) -> None:
+        """Close a session; one that cannot be written is kept open until it can, or until the end."""
         with self._lock:
-            found = self._open.pop(name, None)
-        if found is not None:
-            found.session.fleet.close()
+            found = self._open.get(name)
+        if found is None:
+            return
+        try:
+            _write_all(found.session.fleet)
+        except StoreError as error:
+            if not at_end:
+                return
+            LOGGER.warning("the next daemon takes in again what cannot be written: %s", error)
+            self._journal.leave()
+        with self._lock:
+            self._open.pop(name, None)
+        found.session.fleet.close()
 
     def close(self) -> None:
         """Close the door, all sessions and the store."""
         self._door.close()
         for name in list(self._open):
-            self._close(name)
+            self._close(name, at_end=True)
         self._journal.settle(lambda: None)
+        for raw, kept in self._waiting:
+            if kept is None:
+                self._journal.begin(raw)
         self.store.close()
+
+
+def _write_all(fleet: Fleet) -> None:
+    """Write what was recorded, or raise StoreError."""
+    for monitor in fleet:
+        if not monitor._worker.closed:
+            monitor._worker.flush(raising=True)
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

@@ -50,6 +50,11 @@ def step(folder: Path, number: int, session: str = "s1") -> None:
     assert send(folder, "PostToolUse", number, session, tool_response={"stdout": f"{number}"}) == b""
 
 
+def steps(folder: Path, count: int, session: str) -> None:
+    for number in range(1, count + 1):
+        step(folder, number, session)
+
+
 def stored(folder: Path, session: str = "s1") -> tuple[list[str], list[str | None], list[str]]:
     """Return the ids of stored calls, of stored results, and what the user has said, in their order."""
     calls: list[str] = []
@@ -205,6 +210,18 @@ def test_daemon_without_room_on_the_disk_lets_the_agent_go_on_and_writes_later(f
         step(folder, 7)
         assert process.poll() is None
     assert stored(folder)[:2] == (ids(7), ids(7))
+
+
+def test_daemon_without_room_takes_in_a_session_that_begins_meanwhile(folder: Path) -> None:
+    with running(folder) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # it can write nothing
+        send(folder, "UserPromptSubmit", prompt="List the files.")
+        for number in range(1, 4):
+            step(folder, number)
+        send(folder, "SessionEnd", reason="other")
+        time.sleep(1.5)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert stored(folder) == (ids(3), ids(3), ["List the files."])
 
 
 def test_daemon_two_versions_at_once_each_hook_is_answered_and_the_record_is_complete(
