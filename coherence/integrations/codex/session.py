@@ -46,8 +46,8 @@ class _Agent:
         self._begun = False
         """True once it is known where the agent's own turns begin."""
         self._model = ""
-        self._hooked: set[str] = set()
-        """Ids of calls that a hook has told."""
+        self._hooked: dict[str, str] = {}
+        """Id of a call that a hook has told -> its tool, which the rollout may have another name for."""
         self._asked: dict[str, Entry] = {}
         """Id of a call without an output yet -> the call, as the rollout has it."""
         self._ended: set[str] = set()
@@ -103,8 +103,10 @@ class _Agent:
             "fault": self._on_fault,
         }
         found, self._waiting = self._waiting[:end], self._waiting[end:]
+        summaries = [entry.value for entry in found if entry.kind == "compaction"]
         for entry in found:
-            record[entry.kind](entry)
+            if entry.kind != "text" or entry.value not in summaries:  # which the model has written for itself
+                record[entry.kind](entry)
 
     def _on_words(self, entry: Entry) -> None:
         self._last_said = entry.value
@@ -132,7 +134,7 @@ class _Agent:
         else:
             # A tool that fails ends without a hook, and with nothing that was carried out.
             failed = self._outcomes.get(entry.id) != "completed"
-        self._end(entry.id, asked.value, entry.value, failed=failed)
+        self._end(entry.id, self._hooked.get(entry.id, asked.value), entry.value, failed=failed)
 
     def _on_shown(self, entry: Entry) -> None:
         self.news.seen(entry.value)
@@ -151,7 +153,7 @@ class _Agent:
             self._answered = False
         if id not in self._ended:  # else the rollout has told it before a hook that came late
             self._open.add(id)
-            self._hooked.add(id)
+            self._hooked[id] = tool
             self.monitor.tool_call(tool, arguments, call=id or None)
 
     def refuse(self, id: str) -> None:
