@@ -102,16 +102,18 @@ def _ask(program: str) -> list[dict[str, Any]] | None:
     """Return the hooks that Codex knows, ``None`` if it does not tell."""
     # Without its plug-ins, for whose list it would look on the network.
     command = [program, "-c", "features.plugins=false", "app-server"]
-    with subprocess.Popen(  # noqa: S603 - what the user would start
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:  # it ends when its input does
-        alarm = threading.Timer(ANSWER_S, process.kill)
-        alarm.start()
-        try:
+    alarm: threading.Timer | None = None
+    try:
+        with subprocess.Popen(  # noqa: S603 - what the user would start
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:  # it ends when its input does
+            alarm = threading.Timer(ANSWER_S, process.kill)
+            alarm.start()
             return _talk(process)
-        except OSError:  # it has ended already
-            return None
-        finally:
+    except OSError:  # it cannot be started, or has ended before it was asked
+        return None
+    finally:
+        if alarm is not None:
             alarm.cancel()
 
 
