@@ -27,14 +27,14 @@ LINES = [each["line"] for each in RECORDED if "line" in each]
 class Played:
     """A recorded session, played in a folder of its own."""
 
-    def __init__(self, name: str, folder: Path, fleet: Fleet) -> None:
+    def __init__(self, name: str, folder: Path, fleet: Fleet, rollout: str = "") -> None:
         self.steps = [each for each in RECORDED if each["session"] == name]
-        self.folder, self.fleet = folder, fleet
+        self.folder, self.fleet, self.rollout = folder, fleet, rollout
         self.session = CodexSession(fleet, "s1")
         self.answers: list[tuple[str, dict[str, Any]]] = []
 
     def place(self, path: str) -> str:
-        return str(self.folder / Path(path).name)
+        return str(self.folder / (self.rollout or Path(path).name))
 
     def write(self, step: dict[str, Any]) -> None:
         with open(self.place(step["rollout"]), "a") as file:
@@ -216,6 +216,35 @@ def test_handle_what_another_session_has_said_is_not_its_own(fleet: Fleet, tmp_p
     session.handle(event("Stop", last_assistant_message="I do.", turn_id="t1", **at))
     said_now = [each.event.content for each in session.monitor.events() if isinstance(each.event, Message)]
     assert said_now == ["I do.", "Go on."]
+
+
+@pytest.mark.parametrize("played", ["live", "late"])
+def test_handle_a_session_that_is_resumed_goes_on_where_it_was(tmp_path: Path, played: str) -> None:
+    for name in ("calls", "fault"):
+        with Fleet(embedder=False, store=tmp_path / "runs.db", resume=True) as fleet:
+            of = Played(name, tmp_path, fleet, rollout="one for both.jsonl")
+            getattr(of, played)()
+            if name == "fault":
+                assert fleet.agent("codex").counters.calls == 9  # those of the first; the second has none
+                assert [type(each) for each in of.of(object) if isinstance(each, Message | Fault | ToolResult)] == [
+                    Message,
+                    Fault,
+                ]
+
+
+def test_handle_a_daemon_that_starts_in_the_middle_of_a_turn_records_the_rest_once(tmp_path: Path) -> None:
+    steps = [each for each in RECORDED if each["session"] == "calls"]
+    third = [at for at, each in enumerate(steps) if "hook" in each][3]  # the first result
+    for begin, end in ((0, third + 1), (third + 1, len(steps))):
+        with Fleet(embedder=False, store=tmp_path / "runs.db", resume=True) as fleet:
+            of = Played("calls", tmp_path, fleet)
+            of.steps = steps[begin:end]
+            of.live()
+            counters = fleet.agent("codex").counters
+    assert counters.calls == 9 and counters.errors == 4
+    tokens = [each["payload"]["usage"]["input_tokens"] for each in LINES if each["type"] == "token_usage_record"]
+    # The second response was written after the last event of one daemon and before the first of the next.
+    assert counters.tokens_in == sum(tokens[:10]) - tokens[1]
 
 
 def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
