@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
-from coherence.integrations.codex.rollout import entries_of
 from coherence.integrations.codex.session import CodexSession
 
 RECORDED: list[dict[str, Any]] = [
@@ -265,24 +264,3 @@ def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
 def test_handle_fields_of_any_type_raise_nothing(payload: dict[str, Any], other: dict[str, Any]) -> None:
     with Fleet(embedder=False) as fleet:
         json.dumps(CodexSession(fleet, "s1").handle({**payload, **other}))
-
-
-_ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
-    max_leaves=4,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(LINES), st.data())
-def test_entries_of_fields_of_any_type_raise_nothing(line: dict[str, Any], data: st.DataObject) -> None:
-    names = sorted(line["payload"])
-    changed = {name: data.draw(_ANY) for name in data.draw(st.lists(st.sampled_from(names), max_size=3))}
-    list(entries_of(json.dumps({**line, "payload": {**line["payload"], **changed}}).encode()))
-    list(entries_of(json.dumps({**line, "payload": data.draw(_ANY)}).encode()))
-
-
-@pytest.mark.parametrize("line", [b"", b"[]", b"{", b"\xff", b'{"type": "compacted"}', b"[" * 100_000])
-def test_entries_of_other_lines_say_nothing(line: bytes) -> None:
-    assert list(entries_of(line)) == []
