@@ -41,7 +41,8 @@ SCRIPTS: Scripts = {
 
 
 @pytest.fixture
-def host() -> Iterator[HookedHome]:
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedHome]:
+    monkeypatch.delenv("CODEX_HOME", raising=False)  # that of whoever runs the tests
     try:
         installed()
     except UnavailableError as error:
@@ -127,9 +128,8 @@ def test_init_a_session_that_runs_while_no_daemon_does_is_recorded_once(host: Ho
 def test_diagnose_codex_tells_whether_the_hooks_will_run(
     host: HookedHome, monkeypatch: pytest.MonkeyPatch, trusted: bool
 ) -> None:
-    monkeypatch.setenv("HOME", str(host.home))
+    monkeypatch.setenv("CODEX_HOME", str(host.home / ".codex"))
     monkeypatch.setenv("PATH", f"{installed().parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("CODEX_HOME", raising=False)
     host.init()
     if trusted:  # as "t" in /hooks does it
         hooks = diagnosis._ask(str(installed())) or []
