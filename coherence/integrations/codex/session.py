@@ -72,7 +72,8 @@ class _Agent:
         path, turn = Path(text_of(payload, "transcript_path")), text_of(payload, "turn_id")
         if self._rollout is None and path.suffix == ".jsonl" and path.is_absolute():
             # In the middle of a turn, another daemon has recorded what was written before.
-            self._begun = text_of(payload, "hook_event_name") not in _BEGINNINGS and has_past(self.monitor)
+            begins = text_of(payload, "hook_event_name") in _BEGINNINGS and text_of(payload, "source") != "compact"
+            self._begun = not begins and has_past(self.monitor)
             self._rollout = AddedLines(path, at_end=self._begun)
         for line in self._rollout.read() if self._rollout is not None else ():
             self._waiting += entries_of(line)
@@ -164,7 +165,8 @@ class _Agent:
 
     def refuse(self, id: str) -> None:
         """Pass over what the rollout will say of a call that was refused."""
-        self._ended.add(id)
+        if id:
+            self._ended.add(id)
 
     def result(self, tool: str, response: Any, id: str) -> bool:
         """Record the result of a call; return whether the step is over."""

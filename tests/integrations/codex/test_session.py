@@ -246,6 +246,14 @@ def test_handle_a_daemon_that_starts_in_the_middle_of_a_turn_records_the_rest_on
     assert counters.tokens_in == sum(tokens[:10]) - tokens[1]
 
 
+def test_handle_a_refused_call_without_an_id_hides_no_other_one(fleet: Fleet) -> None:
+    session = CodexSession(fleet, "s1")
+    for command in ("rm -rf ~", "ls"):
+        session.handle(event("PreToolUse", tool_name="Bash", tool_input={"command": command}))
+    session.handle(event("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response="a.py"))
+    assert session.monitor.counters.calls == 1
+
+
 def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
     session = CodexSession(fleet, "s1")
     assert session.handle(call("rm -rf ~"), steers=False) == {}
