@@ -1,4 +1,4 @@
-"""``coherence doctor``: whether the hooks of Claude Code do what they should, and what mends them."""
+"""``coherence doctor``: whether the hooks of clients do what they should, and what mends them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @json_option()
 def doctor(fix: bool, delivery: bool, wait_s: float | None, as_json: bool) -> None:
-    """Check the hooks in Claude Code, the daemon and the store.
+    """Check the hooks in the clients, the daemon and the store.
 
     A WARN is worth a look; a FAIL keeps the hooks from their work. --fix makes the state folder private, and removes
     what a daemon that was killed has left there. With --delivery, the next session is told one harmless line with a
@@ -35,11 +35,15 @@ def doctor(fix: bool, delivery: bool, wait_s: float | None, as_json: bool) -> No
         raise click.UsageError("--wait is for --delivery")
     from coherence.cli.target import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
+    from coherence.integrations.codex.diagnosis import diagnose_codex
     from coherence.integrations.daemon.hook_command import state_folder
 
     state = state_folder()
     mended = mend(state) if fix else []
-    checks = diagnose(state, default_store().absolute(), delivery_s=(wait_s or 0.0) if delivery else None)
+    checks = [
+        *diagnose(state, default_store().absolute(), delivery_s=(wait_s or 0.0) if delivery else None),
+        *diagnose_codex(state),
+    ]
     if as_json:
         from coherence.cli.documents import print_document
 
@@ -56,8 +60,9 @@ def _print(mended: list[str], checks: list[Check]) -> None:
     room = width()
     for text in mended:
         click.echo("\n".join(_folded("FIXED  ", text, room)))
+    names = max(len(check.name) for check in checks)
     for check in checks:
-        head = f"{check.status:<5}  {check.name:<10}  "
+        head = f"{check.status:<5}  {check.name:<{names}}  "
         click.echo("\n".join(_folded(head, check.found, room)))
         if check.mend:  # never folded: it is copied from here
             click.echo(f"{'':<{len(head)}}> {one_line(check.mend)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from coherence.core.events import Event, Message, ToolCall, ToolResult, Usage, decode_event
+from coherence.integrations.codex import diagnosis
+from coherence.integrations.codex.diagnosis import diagnose_codex
 from coherence.store.store import Store
 from hosts.claude_client import UnavailableError
 from hosts.codex_client import installed, run_codex
@@ -38,7 +41,8 @@ SCRIPTS: Scripts = {
 
 
 @pytest.fixture
-def host() -> Iterator[HookedHome]:
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedHome]:
+    monkeypatch.delenv("CODEX_HOME", raising=False)  # that of whoever runs the tests
     try:
         installed()
     except UnavailableError as error:
@@ -62,7 +66,7 @@ def recorded(host: HookedHome) -> list[Event]:
 
 
 @pytest.mark.parametrize("hooked", [True, False])
-def test_init_a_deletion_that_nobody_asked_for_is_denied(host: HookedHome, hooked: bool) -> None:
+def test_init_what_nobody_asked_to_delete_stays(host: HookedHome, hooked: bool) -> None:
     if hooked:
         host.init()
         host.start_daemon()
@@ -120,15 +124,30 @@ def test_init_a_session_that_runs_while_no_daemon_does_is_recorded_once(host: Ho
     assert [each.error for each in found if isinstance(each, ToolResult)] == [True] * 9
 
 
-def test_init_hooks_that_nobody_has_trusted_do_not_run(host: HookedHome) -> None:
+@pytest.mark.parametrize("trusted", [False, True])
+def test_diagnose_codex_tells_whether_the_hooks_will_run(
+    host: HookedHome, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(host.home / ".codex"))
+    monkeypatch.setenv("PATH", f"{installed().parent}{os.pathsep}{os.environ['PATH']}")
     host.init()
+    if trusted:  # as "t" in /hooks does it
+        hooks = diagnosis._ask(str(installed())) or []
+        states = [f'[hooks.state."{each["key"]}"]\ntrusted_hash = "{each["currentHash"]}"\n' for each in hooks]
+        (host.home / ".codex" / "config.toml").write_text("\n".join(states))
+    hooks_check, trust = diagnose_codex(host.state)
+    assert (hooks_check.status, trust.status) == ("OK", "OK" if trusted else "FAIL")
+    assert trust.found.startswith("Codex trusts all 9" if trusted else "Codex skips 9 of 9 hooks")
     host.start_daemon()
     with ResponsesStub(SCRIPTS) as stub:
         asked = "[[script:delete]] What is in here?"
         done = run_codex(asked, stub=stub, folder=host.project, env=host.env, extra=())
     assert done.returncode == 0, done.stderr
-    assert not (host.project / "notes.txt").exists()
-    assert recorded(host) == []
+    assert (host.project / "notes.txt").exists() == trusted
+    assert bool(recorded(host)) == trusted
+    if trusted:
+        host.init("--observe")  # another command, which nobody has trusted
+        assert diagnose_codex(host.state)[1].status == "FAIL"
 
 
 def test_init_removed_leaves_the_home_as_it_was(host: HookedHome) -> None:

@@ -22,7 +22,7 @@ from coherence.integrations.claude_code.retention import measured, restated
 from coherence.integrations.claude_code.subagents import Reports
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
 from coherence.integrations.daemon.control import ended_in_words, unblock_agents
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, text_of
+from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, has_past, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -48,7 +48,7 @@ class _Agent:
     def __init__(self, monitor: Monitor, transcript: Path | None) -> None:
         self.monitor = monitor
         # What a session that goes on has written before was read then.
-        self._tail = TranscriptTail(transcript, at_end=bool(monitor.events(1))) if transcript is not None else None
+        self._tail = TranscriptTail(transcript, at_end=has_past(monitor)) if transcript is not None else None
         self._usage: Entry | None = None
         """Tokens of the message that is being written: each of its parts repeats them, the last one knows best."""
         self._ahead: list[str] = []

@@ -16,6 +16,7 @@ from coherence.integrations.host_session import (
     Payload,
     context,
     denied,
+    has_past,
     requests_again,
     text_of,
 )
@@ -29,6 +30,9 @@ _RUNS_ON = "Process running with session ID"
 
 _NOT_MADE = ("unsupported call: ", "write_stdin failed")
 """Beginnings of the outputs of calls that no hook tells of and that were not carried out."""
+
+_BEGINNINGS = ("SessionStart", "SubagentStart", "UserPromptSubmit")
+"""Events that come before anything of a turn has happened."""
 
 _BAD = ("failed", "declined")
 """Outcomes of calls that count as failed."""
@@ -46,8 +50,8 @@ class _Agent:
         self._begun = False
         """True once it is known where the agent's own turns begin."""
         self._model = ""
-        self._hooked: set[str] = set()
-        """Ids of calls that a hook has told."""
+        self._hooked: dict[str, str] = {}
+        """Id of a call that a hook has told -> its tool, which the rollout may have another name for."""
         self._asked: dict[str, Entry] = {}
         """Id of a call without an output yet -> the call, as the rollout has it."""
         self._ended: set[str] = set()
@@ -67,13 +71,16 @@ class _Agent:
         self._model = text_of(payload, "model") or self._model
         path, turn = Path(text_of(payload, "transcript_path")), text_of(payload, "turn_id")
         if self._rollout is None and path.suffix == ".jsonl" and path.is_absolute():
-            self._begun = bool(self.monitor.events(1))  # what was written before was read then
+            # In the middle of a turn, another daemon has recorded what was written before.
+            begins = text_of(payload, "hook_event_name") in _BEGINNINGS and text_of(payload, "source") != "compact"
+            self._begun = not begins and has_past(self.monitor)
             self._rollout = AddedLines(path, at_end=self._begun)
         for line in self._rollout.read() if self._rollout is not None else ():
             self._waiting += entries_of(line)
         if turn and not self._begun:
-            # One that goes on from another begins with the turns of that.
-            del self._waiting[: max(self._find("turn", turn), 0)]
+            # A rollout begins with earlier turns, also with those of the session that it goes on from.
+            at = self._find("turn", turn)
+            self._waiting = self._waiting[at:] if at >= 0 else []
             self._begun = True
 
     def _find(self, kind: Kind, id: str = "") -> int:
@@ -103,8 +110,10 @@ class _Agent:
             "fault": self._on_fault,
         }
         found, self._waiting = self._waiting[:end], self._waiting[end:]
+        summaries = [entry.value for entry in found if entry.kind == "compaction"]
         for entry in found:
-            record[entry.kind](entry)
+            if entry.kind != "text" or entry.value not in summaries:  # which the model has written for itself
+                record[entry.kind](entry)
 
     def _on_words(self, entry: Entry) -> None:
         self._last_said = entry.value
@@ -132,7 +141,7 @@ class _Agent:
         else:
             # A tool that fails ends without a hook, and with nothing that was carried out.
             failed = self._outcomes.get(entry.id) != "completed"
-        self._end(entry.id, asked.value, entry.value, failed=failed)
+        self._end(entry.id, self._hooked.get(entry.id, asked.value), entry.value, failed=failed)
 
     def _on_shown(self, entry: Entry) -> None:
         self.news.seen(entry.value)
@@ -151,12 +160,13 @@ class _Agent:
             self._answered = False
         if id not in self._ended:  # else the rollout has told it before a hook that came late
             self._open.add(id)
-            self._hooked.add(id)
+            self._hooked[id] = tool
             self.monitor.tool_call(tool, arguments, call=id or None)
 
     def refuse(self, id: str) -> None:
         """Pass over what the rollout will say of a call that was refused."""
-        self._ended.add(id)
+        if id:
+            self._ended.add(id)
 
     def result(self, tool: str, response: Any, id: str) -> bool:
         """Record the result of a call; return whether the step is over."""

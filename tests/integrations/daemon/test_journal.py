@@ -115,11 +115,6 @@ def test_daemon_killed_at_any_time_the_record_is_complete_and_nothing_is_twice_i
     assert not list((folder / hook.SPOOL).iterdir())
 
 
-def steps(folder: Path, calls: int, session: str) -> None:
-    for number in range(1, calls + 1):
-        step(folder, number, session)
-
-
 def test_daemon_killed_again_and_again_among_parallel_sessions_loses_nothing(folder: Path) -> None:
     sessions, calls = ("s1", "s2", "s3"), 12
 
