@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coherence.integrations.claude_code.session import ClaudeCodeSession
+from coherence.integrations.gemini.session import GeminiSession
 from coherence.integrations.host_session import HostSession
 
-HOSTS: dict[str, type[HostSession]] = {each.HOST: each for each in (ClaudeCodeSession,)}
+HOSTS: dict[str, type[HostSession]] = {each.HOST: each for each in (ClaudeCodeSession, GeminiSession)}
 """Name of a client -> how a session of it is followed."""
