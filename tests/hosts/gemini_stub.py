@@ -154,7 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _answer(body: Body, step: Step) -> Body:
     asks_json = body.get("generationConfig", {}).get("responseMimeType") == "application/json"
-    parts = [{"text": json.dumps(_CHOICE)}] if asks_json else [_part(block) for block in step]
+    said = [block for block in step if isinstance(block, Text | Tool)]
+    parts = [{"text": json.dumps(_CHOICE)}] if asks_json else [_part(block) for block in said]
     tokens = {"promptTokenCount": READ, "candidatesTokenCount": WRITTEN, "thoughtsTokenCount": THOUGHTS}
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
@@ -163,8 +164,7 @@ def _answer(body: Body, step: Step) -> Body:
     }
 
 
-def _part(block: object) -> Body:
+def _part(block: Text | Tool) -> Body:
     if isinstance(block, Tool):
         return {"functionCall": {"name": block.name, "args": dict(block.input)}}
-    assert isinstance(block, Text), block
     return {"text": block.text}

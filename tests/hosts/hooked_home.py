@@ -46,9 +46,7 @@ class HookedHome:
 
     def files(self) -> dict[str, bytes]:
         """Return what is in the home, by name."""
-        return {
-            str(path.relative_to(self.home)): path.read_bytes() for path in self.home.rglob("*") if path.is_file()
-        }
+        return {str(path.relative_to(self.home)): path.read_bytes() for path in self.home.rglob("*") if path.is_file()}
 
     def start_daemon(self) -> None:
         """Start the daemon, and wait until it answers."""

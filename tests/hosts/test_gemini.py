@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hosts.claude_client import UnavailableError
-from hosts.gemini_stub import READ, THOUGHTS, WRITTEN, GeminiStub, results_of, texts_of
+from hosts.gemini_stub import GeminiStub, results_of, texts_of
 from hosts.hooked_home import HookedHome
 from hosts.messages_stub import Scripts, Text, Tool
 from hosts.npm_client import Done, installed, run_client
@@ -31,7 +31,7 @@ def shell(command: str) -> Tool:
 SCRIPTS: Scripts = {
     "delete": [[Text("I look."), shell("ls")], [shell("find . -delete")], [Text("Done.")]],
     "loop": [[shell("python3 missing.py")] for _ in range(CALLS)] + [[Text("It does not work.")]],
-    "unreadable": [[Tool("read_file", {"file_path": "missing.py"})] for _ in range(CALLS)] + [[Text("It is not there.")]],
+    "unreadable": [[Tool("read_file", {"file_path": "missing.py"})] for _ in range(CALLS)] + [[Text("It is gone.")]],
     "unknown": [[Tool("teleport", {"to": "moon"})], [Text("There is no such tool.")]],
 }
 

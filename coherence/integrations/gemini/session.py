@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.gemini.results import error_of, result_of
 from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
@@ -46,8 +45,6 @@ class GeminiSession(HostSession):
         """True if the transcript has told the model's words since the newest prompt."""
         self._asked: dict[str, list[str]] = {}
         """Call since the newest prompt -> ids of those equal to it that have no result yet."""
-        self._compacted = False
-        """True until the agent was told again what it is to do."""
         self.handlers = {
             "SessionStart": self._on_start,
             "BeforeAgent": self._on_prompt,
@@ -72,7 +69,6 @@ class GeminiSession(HostSession):
             "usage": self._on_usage,
             "call": self._on_ended_call,
             "context": self._on_shown,
-            "compaction": self._on_compaction,
         }
         for entry in self._transcript.read(text_of(payload, "timestamp")) if self._transcript else ():
             record[entry.kind](entry)
@@ -102,10 +98,6 @@ class GeminiSession(HostSession):
         if entry.value in self._waiting:
             self._news.seen(self._waiting.pop(entry.value))
 
-    def _on_compaction(self, entry: Entry) -> None:
-        self._compacted = True
-        self.monitor.compaction(entry.value)
-
     def _on_start(self, payload: Payload) -> None:
         self._catch_up(payload)
 
@@ -132,31 +124,14 @@ class GeminiSession(HostSession):
         result = result_of(tool, response)
         id = open_calls.pop(0) if open_calls else None
         self.monitor.tool_result(result.text, error=result.error, call=id, tool=tool or None)
-        text = self._told()
+        text = self._news.next()
         if not text:
             return None
+        self._waiting[_shown(text)] = text
         if fault := error_of(response):
             # The client shows the model the error alone, and drops what a hook adds to it.
             return {"decision": "block", "reason": f"{fault}\n\n<hook_context>{_shown(text)}</hook_context>"}
         return context("AfterTool", text)
-
-    def _told(self) -> str:
-        """Return what the agent is to know now, empty if it knows."""
-        news = self._news.next()
-        told = "\n\n".join(filter(None, (self._restated(), news)))
-        if news:
-            self._waiting[_shown(told)] = news
-        return told
-
-    def _restated(self) -> str:
-        facts = self.monitor.state.facts
-        if not self._compacted or not facts.goal:
-            return ""
-        self._compacted = False
-        told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
-        if facts.request and facts.request != facts.goal:
-            told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
-        return told
 
     def _on_answer(self, payload: Payload) -> None:
         self._catch_up(payload)

@@ -32,6 +32,12 @@ is new in it; ``PreCompress`` comes before each request, whether anything is com
 TIMEOUT_MS = 5_000
 """Milliseconds after which Gemini CLI gives a hook up."""
 
+OFF_SWITCH = "hooksConfig.enabled = false"
+"""Setting by which it runs no hooks."""
+
+NEXT_STEP = ""
+"""What the user still has to do once the hooks are in."""
+
 
 def settings_path(scope: Scope, project: Path | None = None) -> Path:
     """Return the settings file of a scope; ``project`` is the project's folder, by default the current one.

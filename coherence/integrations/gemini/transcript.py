@@ -15,11 +15,9 @@ from coherence.integrations.host_session import text_of
 MAX_WAITING = 10_000
 """Entries that wait for the event to which they belong; the oldest leave."""
 
-Kind: TypeAlias = Literal["text", "usage", "call", "context", "compaction"]
+Kind: TypeAlias = Literal["text", "usage", "call", "context"]
 
 _CONTEXT = re.compile(r"<hook_context>(.*?)</hook_context>", re.DOTALL)
-_SNAPSHOT = "<state_snapshot>"
-"""Beginning of the summary that takes the place of a compacted context."""
 
 
 class Entry(NamedTuple):
@@ -29,7 +27,7 @@ class Entry(NamedTuple):
     at: str
     """Time, in the form of the payloads of hooks; empty where there is none."""
     value: str = ""
-    """Words of the model, its name, a text of a hook that the model was shown, or the summary of the context."""
+    """Words of the model, its name, or a text of a hook that the model was shown."""
     tokens: dict[str, Any] | None = None
     call: dict[str, Any] | None = None
     """A call that has ended, as the client notes it."""
@@ -55,7 +53,6 @@ class Transcript:
         """Id of the newest message; the client writes it again whenever it has more to say of it."""
         self._told: set[str] = set()
         """What was told of that message: kinds, and ids of calls."""
-        self._summary = ""
 
     def read(self, until: str = "") -> list[Entry]:
         """Return the entries up to a time, by default all.
@@ -86,8 +83,6 @@ class Transcript:
         elif read.get("type") == "user":
             said = "\n".join(texts_in(read.get("content")))
             yield from (Entry("context", text_of(read, "timestamp"), found) for found in _CONTEXT.findall(said))
-        elif isinstance(read.get("$set"), dict):
-            yield from self._of_history(read["$set"])
 
     def _of_message(self, message: dict[str, Any]) -> Iterator[Entry]:
         if (found := text_of(message, "id")) != self._message:
@@ -102,16 +97,6 @@ class Transcript:
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict) and self._new(f"call {text_of(call, 'id')}"):
                 yield Entry("call", text_of(call, "timestamp") or at, call=call)
-
-    def _of_history(self, changed: dict[str, Any]) -> Iterator[Entry]:
-        messages = changed.get("messages")
-        for message in messages if isinstance(messages, list) else ():
-            said = "\n".join(texts_in(message.get("content"))) if isinstance(message, dict) else ""
-            if _SNAPSHOT in said:
-                summary = said[said.index(_SNAPSHOT) :]
-                if summary != self._summary:
-                    self._summary = summary
-                    yield Entry("compaction", text_of(changed, "lastUpdated"), summary)
 
     def _new(self, told: str) -> bool:
         if told in self._told:
