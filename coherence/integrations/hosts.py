@@ -5,6 +5,7 @@ from __future__ import annotations
 from coherence.integrations.claude_code.session import ClaudeCodeSession
 from coherence.integrations.gemini.session import GeminiSession
 from coherence.integrations.host_session import HostSession
+from coherence.integrations.opencode.session import OpenCodeSession
 
-HOSTS: dict[str, type[HostSession]] = {each.HOST: each for each in (ClaudeCodeSession, GeminiSession)}
+HOSTS: dict[str, type[HostSession]] = {each.HOST: each for each in (ClaudeCodeSession, GeminiSession, OpenCodeSession)}
 """Name of a client -> how a session of it is followed."""
