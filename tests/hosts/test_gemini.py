@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,17 @@ def test_init_gemini_a_call_of_a_tool_that_does_not_exist_is_recorded(host: Host
     assert host.kinds()["gemini"].count("tool_result") == 1
     sessions = json.loads(host.coherence("sessions", "--json"))
     assert "gemini" in json.dumps(sessions)
+
+
+def test_init_gemini_a_package_that_is_gone_stops_no_work(host: Host) -> None:
+    host.init()
+    path = host.home / ".gemini" / "settings.json"
+    path.write_text(path.read_text().replace(sys.executable, "/gone/python"))
+    with GeminiStub(SCRIPTS) as stub:
+        done = host.run("[[script:delete]] Tell me what is in this folder.", stub)
+    assert done.returncode == 0
+    assert done.stdout.strip().endswith("Done.")
+    assert not (host.project / "notes.txt").exists()  # the script's deletion was made
 
 
 def test_init_gemini_removed_leaves_the_home_as_it_was(host: Host) -> None:

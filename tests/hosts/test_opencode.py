@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,17 @@ def test_init_opencode_a_fault_of_the_model_is_recorded(host: Host) -> None:
     with MessagesStub(SCRIPTS) as stub:
         host.run("[[script:fault]] Go.", stub)
     assert host.kinds()["opencode"].count("fault") == 1
+
+
+def test_init_opencode_a_package_that_is_gone_stops_no_work(host: Host) -> None:
+    host.init()
+    path = host.config / "plugins" / "coherence.js"
+    path.write_text(path.read_text().replace(sys.executable, "/gone/python"))
+    with MessagesStub(SCRIPTS) as stub:
+        done = host.run("[[script:delete]] Tell me what is in this folder.", stub)
+    assert done.returncode == 0
+    assert "Done." in done.stdout
+    assert not (host.project / "notes.txt").exists()  # the script's deletion was made
 
 
 def test_init_opencode_removed_leaves_the_home_as_it_was(host: Host) -> None:
