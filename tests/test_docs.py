@@ -66,7 +66,8 @@ def test_docs_the_commands_of_a_document_run(
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    for folder in ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):  # in which clients have their settings
+        monkeypatch.setenv(folder, str(tmp_path / folder))
     monkeypatch.setenv("COHERENCE_STATE", str(tmp_path / "state"))
     if "coherence purge" in "".join(blocks):  # of what is there already
         for agent, session in (("patient-17", "visit-1"), ("support", "visit-4")):
