@@ -1,29 +1,36 @@
-"""``coherence init``: puts the hooks of this package into the settings of Claude Code, and takes them out."""
+"""``coherence init``: puts the hooks of this package into the settings of a client, and takes them out."""
 
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import click
 
 from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
-from coherence.integrations.claude_code.settings import (
-    EVENTS,
-    SCOPES,
-    Scope,
-    disabling_file,
-    hook_groups,
-    settings_path,
-)
+from coherence.integrations import hook_settings
+from coherence.integrations.claude_code import settings as claude_code
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
-from coherence.integrations.hook_settings import Change, SettingsError, apply_change, plan_install, plan_removal
+from coherence.integrations.gemini import settings as gemini
+from coherence.integrations.hook_settings import Change, Group, SettingsError, apply_change
+from coherence.integrations.opencode import settings as opencode
+
+HOSTS: dict[str, ModuleType] = {"claude-code": claude_code, "gemini": gemini, "opencode": opencode}
+"""Name of a client -> the module of its settings.
+
+It has ``SCOPES``; ``settings_path(scope)``; ``hook_groups(command)``; ``disabling_file(paths)`` and ``OFF_SWITCH``, the
+setting by which it runs no hooks; and ``NEXT_STEP``, what the user still has to do once the hooks are in, empty for
+nothing. Where the hooks are no settings of the form that :mod:`~coherence.integrations.hook_settings` knows, it has
+``plan_install(path, groups)`` and ``plan_removal(path, groups)`` of its own.
+"""
 
 
 @click.command()
+@click.option("--host", type=click.Choice(tuple(HOSTS)), default="claude-code", show_default=True, help="The client.")
 @click.option(
     "--scope",
-    type=click.Choice(SCOPES),
+    type=click.Choice(claude_code.SCOPES),
     default="user",
     show_default=True,
     help="Settings of the user, of the project in this folder, or of the user in this project.",
@@ -35,36 +42,42 @@ from coherence.integrations.hook_settings import Change, SettingsError, apply_ch
     "--observe", is_flag=True, help="Have the hooks only look on: nothing is said to the agent, nothing refused."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def init(scope: Scope, dry_run: bool, diff: bool, remove: bool, observe: bool, yes: bool) -> None:
-    """Put hooks into the settings of Claude Code, so that its sessions are followed.
+def init(host: str, scope: str, dry_run: bool, diff: bool, remove: bool, observe: bool, yes: bool) -> None:
+    """Put hooks into the settings of a client, so that its sessions are followed.
 
     What is in the settings stays, and a copy of the file is kept beside it. Exit status: 0 ok, 1 you said no, 2 bad
     usage or a file that cannot be changed.
     """
     refuse_windows()
-    path = settings_path(scope)
-    command = hook_command(state_folder(), observe=observe)
-    groups = hook_groups(command)
+    settings = HOSTS[host]
+    if scope not in settings.SCOPES:
+        raise click.UsageError(f"{host} has no --scope {scope}; it has {', '.join(settings.SCOPES)}")
+    path = settings.settings_path(scope)
+    command = hook_command(state_folder(), observe=observe, host=None if host == "claude-code" else host)
+    groups = settings.hook_groups(command)
     try:
-        change = plan_removal(path, groups) if remove else plan_install(path, groups)
+        planner = settings if hasattr(settings, "plan_install") else hook_settings
+        change: Change = (planner.plan_removal if remove else planner.plan_install)(path, groups)
         if not remove:
-            _warn(scope)
+            _warn(settings, scope)
         if not change.needed:
-            state = "has no hook of this package" if remove else f"has a hook for each of {len(EVENTS)} events already"
+            state = "has no hook of this package" if remove else f"has a hook for each of {len(groups)} events already"
             click.echo(one_line(f"{path} {state}: nothing to do"), err=diff)
         elif diff:
             click.echo(change.diff(), nl=False)
         else:
-            _change(change, command, remove=remove, dry_run=dry_run, yes=yes)
+            _change(change, groups, remove=remove, dry_run=dry_run, yes=yes)
+            if settings.NEXT_STEP and not (remove or dry_run):
+                _say(f"next:    {settings.NEXT_STEP}")
     except SettingsError as error:
         raise click.UsageError(one_line(str(error))) from error
     except OSError as error:
         raise click.UsageError(one_line(f"{error.filename or path}: {error.strerror or error}")) from error
 
 
-def _change(change: Change, command: str, *, remove: bool, dry_run: bool, yes: bool) -> None:
+def _change(change: Change, groups: dict[str, Group], *, remove: bool, dry_run: bool, yes: bool) -> None:
     """Say what a change does, ask, and make it."""
-    for line in _removal_in_words(change) if remove else _install_in_words(change, command):
+    for line in _removal_in_words(change) if remove else _install_in_words(change, groups):
         _say(line)
     if dry_run:
         return _say("nothing was written (--dry-run)")
@@ -76,11 +89,12 @@ def _change(change: Change, command: str, *, remove: bool, dry_run: bool, yes: b
     return _say(f"done: sessions that start from now on run {'none of them' if remove else 'them'}")
 
 
-def _install_in_words(change: Change, command: str) -> list[str]:
+def _install_in_words(change: Change, groups: dict[str, Group]) -> list[str]:
     new = " (a new file)" if change.before is None else ""
+    command = next(iter(groups.values()))["hooks"][0]["command"]
     lines = [
         f"file:    {change.path}{new}",
-        f"hooks:   one for each of {len(EVENTS)} events: {', '.join(EVENTS)}",
+        f"hooks:   one for each of {len(groups)} events: {', '.join(groups)}",
         f"command: {command}",
     ]
     return [*lines, f"backup:  {change.backup}"] if change.saves else lines
@@ -95,14 +109,16 @@ def _removal_in_words(change: Change) -> list[str]:
     return [f"file:    {change.path} loses the hooks of this package, and nothing else{kept}"]
 
 
-def _warn(scope: Scope) -> None:
+def _warn(settings: ModuleType, scope: str) -> None:
     """Say what keeps the hooks from being run, here or elsewhere."""
     if scope == "project":
-        note = "the command names files of this machine; --scope local keeps it out of what others get"
+        note = "the command names files of this machine"
+        if "local" in settings.SCOPES:
+            note += "; --scope local keeps it out of what others get"
         click.echo(f"note: {note}", err=True)
-    off = disabling_file(settings_path(one) for one in reversed(SCOPES))
+    off = settings.disabling_file(settings.settings_path(one) for one in reversed(settings.SCOPES))
     if off is not None:
-        click.echo(one_line(f"warning: the hooks will not run: disableAllHooks is set in {off}"), err=True)
+        click.echo(one_line(f"warning: the hooks will not run: {settings.OFF_SWITCH} is set in {off}"), err=True)
 
 
 def _has_terminal() -> bool:

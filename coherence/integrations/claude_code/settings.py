@@ -36,6 +36,12 @@ EVENTS: dict[str, str | None] = {
 TIMEOUT_S = 5
 """Seconds after which Claude Code gives a hook up."""
 
+OFF_SWITCH = "disableAllHooks"
+"""Setting by which it runs no hooks."""
+
+NEXT_STEP = ""
+"""What the user still has to do once the hooks are in."""
+
 
 def settings_path(scope: Scope, project: Path | None = None) -> Path:
     """Return the settings file of a scope; ``project`` is the project's folder, by default the current one.
