@@ -1,4 +1,4 @@
-"""``coherence doctor``: whether the hooks of Claude Code do what they should, and what mends them."""
+"""``coherence doctor``: whether the hooks of clients do what they should, and what mends them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--fix", is_flag=True, help="Mend what is safe to mend first, and say what was done.")
 @json_option()
 def doctor(fix: bool, as_json: bool) -> None:
-    """Check the hooks in Claude Code, the daemon and the store.
+    """Check the hooks in the clients, the daemon and the store.
 
     A WARN is worth a look; a FAIL keeps the hooks from their work. --fix makes the state folder private, and removes
     what a daemon that was killed has left there. Exit status: 0 ok, 1 a FAIL is left, 2 bad usage.
@@ -27,11 +27,12 @@ def doctor(fix: bool, as_json: bool) -> None:
     refuse_windows()
     from coherence.cli.target import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
+    from coherence.integrations.codex.diagnosis import diagnose_codex
     from coherence.integrations.daemon.hook_command import state_folder
 
     state = state_folder()
     mended = mend(state) if fix else []
-    checks = diagnose(state, default_store().absolute())
+    checks = [*diagnose(state, default_store().absolute()), *diagnose_codex(state)]
     if as_json:
         from coherence.cli.documents import print_document
 
@@ -48,8 +49,9 @@ def _print(mended: list[str], checks: list[Check]) -> None:
     room = width()
     for text in mended:
         click.echo("\n".join(_folded("FIXED  ", text, room)))
+    names = max(len(check.name) for check in checks)
     for check in checks:
-        head = f"{check.status:<5}  {check.name:<10}  "
+        head = f"{check.status:<5}  {check.name:<{names}}  "
         click.echo("\n".join(_folded(head, check.found, room)))
         if check.mend:  # never folded: it is copied from here
             click.echo(f"{'':<{len(head)}}> {one_line(check.mend)}")

@@ -11,12 +11,18 @@ from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
 from coherence.integrations import hook_settings
 from coherence.integrations.claude_code import settings as claude_code
+from coherence.integrations.codex import settings as codex
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
 from coherence.integrations.gemini import settings as gemini
 from coherence.integrations.hook_settings import Change, Group, SettingsError, apply_change
 from coherence.integrations.opencode import settings as opencode
 
-HOSTS: dict[str, ModuleType] = {"claude-code": claude_code, "gemini": gemini, "opencode": opencode}
+HOSTS: dict[str, ModuleType] = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+}
 """Name of a client -> the module of its settings.
 
 It has ``SCOPES``; ``settings_path(scope)``; ``hook_groups(command)``; ``disabling_file(paths)`` and ``OFF_SWITCH``, the

@@ -115,6 +115,28 @@ def context(event: str, text: str) -> Answer:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": excerpt(text, MAX_CONTEXT)}}
 
 
+def denied(decision: Decision) -> Answer:
+    """Return the answer to ``PreToolUse`` that refuses a call, with the reason."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": refusal(decision),
+        }
+    }
+
+
+def requests_again(monitor: Monitor) -> str:
+    """Return what the user asked first and last, for an agent whose context was compacted; empty if nothing."""
+    facts = monitor.state.facts
+    if not facts.goal:
+        return ""
+    told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
+    if facts.request and facts.request != facts.goal:
+        told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
+    return told
+
+
 def refusal(decision: Decision) -> str:
     """Return why a call is refused, in words for the agent."""
     reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from cli.refusals import complaint
 from coherence.cli.main import main
 from coherence.integrations.claude_code.settings import EVENTS
+from coherence.integrations.codex import settings as codex_settings
 from coherence.integrations.daemon.hook_command import hook_command
 
 
@@ -126,3 +127,51 @@ def test_init_refuses_a_file_that_it_cannot_read(file: Path) -> None:
     file.unlink()
     file.mkdir()
     assert complaint(run("--yes")) == f"Error: {file}: Is a directory"
+
+
+@pytest.fixture
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of Codex, which is not there yet."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    return tmp_path / "codex"
+
+
+def test_init_host_codex_says_what_it_writes_and_that_the_user_must_trust_it(codex: Path, tmp_path: Path) -> None:
+    planned, written = run("--host", "codex", "--dry-run"), run("--host", "codex", "--yes")
+    command = f"{hook_command(tmp_path / 'state', host='codex')} || true"
+    assert written.exit_code == 0 and written.stderr == ""
+    assert written.stdout.splitlines() == [
+        f"file:    {codex / 'hooks.json'} (a new file)",
+        f"hooks:   one for each of 9 events: {', '.join(codex_settings.EVENTS)}",
+        f"command: {command}",
+        "done: sessions that start from now on run them",
+        f"next:    {codex_settings.NEXT_STEP}",
+    ]
+    assert planned.stdout.splitlines()[:3] == written.stdout.splitlines()[:3] and "next:" not in planned.stdout
+    found = json.loads((codex / "hooks.json").read_text())["hooks"]
+    assert {group[0]["hooks"][0]["command"] for group in found.values()} == {command}
+    assert "nothing to do" in run("--host", "codex", "--yes").stdout
+    removed = run("--host", "codex", "--remove", "--yes")
+    assert removed.exit_code == 0 and "next:" not in removed.stdout and os.listdir(codex) == []
+
+
+def test_init_host_codex_keeps_hooks_of_others_and_restores_the_bytes(codex: Path) -> None:
+    codex.mkdir()
+    others = b'{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make lint"}]}]}}'
+    (codex / "hooks.json").write_bytes(others)
+    assert run("--host", "codex", "--observe", "--yes").exit_code == 0
+    found = json.loads((codex / "hooks.json").read_text())["hooks"]["Stop"]
+    assert found[0]["hooks"][0]["command"] == "make lint" and "--observe" in found[1]["hooks"][0]["command"]
+    assert run("--host", "codex", "--remove", "--yes").exit_code == 0
+    assert (codex / "hooks.json").read_bytes() == others and os.listdir(codex) == ["hooks.json"]
+
+
+def test_init_host_codex_has_no_scopes_and_says_that_hooks_are_switched_off(codex: Path) -> None:
+    assert complaint(run("--host", "codex", "--scope", "local")) == "Error: codex has no --scope local; it has user"
+    codex.mkdir()
+    (codex / "config.toml").write_text("[features]\nhooks = false\n")
+    off = f"warning: the hooks will not run: hooks = false under [features] is set in {codex / 'config.toml'}\n"
+    assert run("--host", "codex", "--dry-run").stderr == off
+    for other in ("[features]\nhooks = true\n", "features = 1\n", "no TOML"):
+        (codex / "config.toml").write_text(other)
+        assert run("--host", "codex", "--dry-run").stderr == ""

@@ -1,0 +1,1 @@
+"""Codex CLI: its settings, its sessions, and what it takes to have it run hooks."""
