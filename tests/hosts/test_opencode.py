@@ -13,7 +13,7 @@ import pytest
 
 from hosts.claude_client import UnavailableError
 from hosts.hooked_home import HookedHome
-from hosts.messages_stub import Fail, MessagesStub, Scripts, Text, Tool, results_of, texts_of
+from hosts.messages_stub import Fail, MessagesStub, Scripts, Text, Tool, Usage, results_of, texts_of
 from hosts.npm_client import Done, installed, run_client
 
 pytestmark = pytest.mark.hosts
@@ -34,6 +34,7 @@ SCRIPTS: Scripts = {
         [Text("The subagent has counted.")],
     ],
     "child": [[shell(f"ls missing-{at}")] for at in range(4)] + [[Text("There is nothing.")]],
+    "long": [[Usage({"input_tokens": 995_000}), shell("ls")], [Text("There is one.")]],
     "fault": [[Fail(400, "invalid_request_error", "the scripted fault")]],
 }
 
@@ -48,7 +49,7 @@ class Host(HookedHome):
         self.config.mkdir(parents=True)
         (self.config / "opencode.json").write_text('{"permission": "allow"}')
 
-    def run(self, prompt: str, stub: MessagesStub) -> Done:
+    def run(self, prompt: str, stub: MessagesStub, *options: str) -> Done:
         provider = {"anthropic": {"options": {"baseURL": f"{stub.url}/v1", "apiKey": "dummy"}}}
         env = {
             "OPENCODE_CONFIG_CONTENT": json.dumps({"provider": provider}),
@@ -57,7 +58,7 @@ class Host(HookedHome):
             "npm_config_registry": "http://127.0.0.1:9",  # it would install types for plug-ins meanwhile
             "npm_config_fetch_retries": "0",
         }
-        command = [str(self.program), "run", "-m", "anthropic/claude-sonnet-4-5", prompt]
+        command = [str(self.program), "run", "-m", "anthropic/claude-sonnet-4-5", *options, prompt]
         return run_client(command, folder=self.project, env=self.env | env, timeout=180)
 
 
@@ -130,6 +131,18 @@ def test_init_opencode_a_subagent_is_recorded_as_an_agent_of_its_own(host: Host)
     (child,) = [kind for agent, kind in kinds.items() if agent.startswith("opencode/general-")]
     assert child.count("tool_call") == 4
     assert kinds["opencode"].count("tool_call") == 1
+
+
+def test_init_opencode_what_the_user_wants_is_told_again_after_a_compaction(host: Host) -> None:
+    host.init()
+    host.start_daemon()
+    with MessagesStub(SCRIPTS) as stub:
+        assert host.run("[[script:long]] Count the files.", stub).returncode == 0
+        assert host.run("[[script:delete]] Tell me their names.", stub, "--continue").returncode == 0
+        results = [str(block["content"]) for block in results_of(stub.turns[-1])]
+    again = "Before the context was compacted, the user asked: [[script:long]] Count the files."
+    assert sum(again in found for found in results) == 1
+    assert host.kinds()["opencode"].count("compaction") == 1
 
 
 def test_init_opencode_a_fault_of_the_model_is_recorded(host: Host) -> None:

@@ -30,6 +30,7 @@ const ask = (payload) =>
 export const Coherence = async ({ directory }) => {
   const parents = new Map() // session of a subagent -> the session that has started it
   const kinds = new Map() // session of a subagent -> name of its kind
+  const words = new Map() // message of the model -> kind of its words
   const notes = new Map() // session -> what goes with its next event
   const refused = new Set() // calls
   const added = new Map() // call that has failed -> what its error does not say
@@ -68,8 +69,11 @@ export const Coherence = async ({ directory }) => {
       if (type === "session.created" && info.parentID) {
         parents.set(info.id, info.parentID)
         kinds.set(info.id, info.agent ?? "agent")
+      } else if (type === "message.updated" && info.role === "assistant") {
+        words.set(info.id, info.summary ? "compaction" : "text")
       } else if (type === "message.part.updated" && part.type === "text" && part.time?.end) {
-        note(session, { kind: "text", id: part.id, text: part.text })
+        const kind = words.get(part.messageID) // none: a text that the client says for the user
+        if (kind) note(session, { kind, id: part.id, text: part.text })
       } else if (type === "message.part.updated" && part.type === "step-finish") {
         note(session, { kind: "usage", id: part.id, tokens: part.tokens, cost: part.cost })
       } else if (type === "message.part.updated" && part.type === "tool" && part.state.status === "error") {

@@ -88,6 +88,10 @@ def part(session: str = "s1", **fields: Any) -> list[Any]:
     return event("message.part.updated", sessionID=session, part=fields)
 
 
+def said(message: str = "m1", session: str = "s1", **fields: Any) -> list[Any]:
+    return event("message.updated", sessionID=session, info={"id": message, "role": "assistant", **fields})
+
+
 def failure(call: str = "c1") -> list[Any]:
     return part(type="tool", tool="bash", callID=call, state={"status": "error", "error": "no such file"})
 
@@ -98,8 +102,9 @@ def request(*parts: dict[str, Any]) -> list[Any]:
 
 def test_plugin_words_and_tokens_go_with_the_next_event(plugin: Plugin) -> None:
     plugin.run(
-        part(type="text", id="p1", text="I l"),  # not at its end yet
-        part(type="text", id="p1", text="I look.", time={"start": 1, "end": 2}),
+        said(),
+        part(type="text", messageID="m1", id="p1", text="I l"),  # not at its end yet
+        part(type="text", messageID="m1", id="p1", text="I look.", time={"start": 1, "end": 2}),
         before(),
         part(type="step-finish", id="p2", tokens={"input": 7}, cost=0.5),
         event("session.idle", sessionID="s1"),
@@ -117,6 +122,16 @@ def test_plugin_words_and_tokens_go_with_the_next_event(plugin: Plugin) -> None:
         "notes": [],
     }
     assert idle["notes"] == [{"kind": "usage", "id": "p2", "tokens": {"input": 7}, "cost": 0.5}]
+
+
+def test_plugin_words_of_the_user_are_none_of_the_model_and_a_summary_is_one(plugin: Plugin) -> None:
+    plugin.run(
+        part(type="text", messageID="m1", id="p1", text="Continue.", synthetic=True, time={"end": 2}),
+        said("m2", summary=True),
+        part(type="text", messageID="m2", id="p2", text="What was asked for is under way.", time={"end": 2}),
+        event("session.idle", sessionID="s1"),
+    )
+    assert plugin.told()[0]["notes"] == [{"kind": "compaction", "id": "p2", "text": "What was asked for is under way."}]
 
 
 def test_plugin_a_denied_call_raises_its_reason_and_is_no_failure(plugin: Plugin) -> None:
@@ -166,7 +181,8 @@ def test_plugin_a_subagent_is_told_as_one_of_the_session_that_has_started_it(plu
         event("session.created", sessionID="s1", info={"id": "s1"}),
         event("session.created", sessionID="s2", info={"id": "s2", "parentID": "s1", "agent": "general"}),
         ["chat.message", {"sessionID": "s2"}, {**message, "parts": texts}],
-        part("s2", type="text", id="p1", text="One.", time={"end": 2}),
+        said("m2", "s2"),
+        part("s2", type="text", messageID="m2", id="p1", text="One.", time={"end": 2}),
         event("session.error", sessionID="s1", error={"name": "APIError", "data": {"message": "overloaded"}}),
         after(session="s1"),
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.core.events import Fault, Message, ToolCall, ToolResult, Usage
+from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.host_session import MAX_CONTEXT
 from coherence.integrations.opencode.session import OpenCodeSession
@@ -173,3 +173,21 @@ def test_handle_a_fault_of_the_model_is_recorded(fleet: Fleet) -> None:
     session = OpenCodeSession(fleet, "s1")
     session.handle(event("session.idle", notes=[{"kind": "error", "text": "overloaded"}, {"kind": "error"}, 7]))
     assert [each.message for each in kinds(fleet) if isinstance(each, Fault)] == ["overloaded", "unknown"]
+
+
+def test_handle_what_the_user_wants_is_told_again_once_the_context_was_compacted(fleet: Fleet) -> None:
+    session = OpenCodeSession(fleet, "s1")
+    for prompt in ("Count the files.", "Only those in src."):
+        session.handle(event("chat.message", prompt=prompt))
+    answers = []
+    for number in range(4):
+        notes = [{"kind": "compaction", "text": "Under way."}] if number == 2 else []
+        session.handle(call("python3 missing.py", number, notes=notes))
+        answers.append(session.handle(result(MISSING, number)).get("context", ""))
+    again = "Before the context was compacted, the user asked: Count the files."
+    assert [again in answer for answer in answers] == [False, False, True, False]
+    assert "The user's newest request was: Only those in src." in answers[2]
+    assert "returned the same error" in answers[2]  # the news of that call, too
+    session.handle(event("session.idle", notes=[{"kind": "shown", "text": answers[2]}]))
+    assert len([each for each in kinds(fleet) if isinstance(each, Message) and each.firing]) == 1
+    assert [each.summary for each in kinds(fleet) if isinstance(each, Compaction)] == ["Under way."]
