@@ -19,6 +19,11 @@ from hosts.messages_stub import OK, Body, Scripts, Step, Text, Tool
 THOUGHTS, READ, WRITTEN = 5, 100, 10
 """Tokens that each answer reports: thought, read and written."""
 
+SNAPSHOT: Step = (Text("<state_snapshot>\nWhat was asked for is under way.\n</state_snapshot>"),)
+
+_COMPACTION = "<state_snapshot>"
+"""What the client's instruction names where it asks for a summary."""
+
 _MARKER = re.compile(r"\[\[script:([\w-]+)\]\]")
 _ADDED = re.compile(r"<(session|hook)_context>.*?</\1_context>", re.DOTALL)
 _CHOICE = {"reasoning": "stub", "next_speaker": "user", "model_choice": "flash", "complexity_score": 1}
@@ -92,6 +97,8 @@ def step_for(body: Body, scripts: Scripts) -> Step:
         said = "\n".join(part["text"] for part in content["parts"] if "text" in part)
         if found := _MARKER.findall(_ADDED.sub("", said)):
             name, done = found[-1], 0
+    if _COMPACTION in json.dumps(body.get("systemInstruction")) and not body.get("tools"):
+        return SNAPSHOT
     steps = scripts[name] if name and body.get("tools") else ()
     return steps[done] if done < len(steps) else OK
 

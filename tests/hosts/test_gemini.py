@@ -33,6 +33,7 @@ SCRIPTS: Scripts = {
     "delete": [[Text("I look."), shell("ls")], [shell("find . -delete")], [Text("Done.")]],
     "loop": [[shell("python3 missing.py")] for _ in range(CALLS)] + [[Text("It does not work.")]],
     "unreadable": [[Tool("read_file", {"file_path": "missing.py"})] for _ in range(CALLS)] + [[Text("It is gone.")]],
+    "long": [[shell("ls")], [Text("There is one.")]],
     "unknown": [[Tool("teleport", {"to": "moon"})], [Text("There is no such tool.")]],
 }
 
@@ -47,9 +48,9 @@ class Host(HookedHome):
         settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": False}}
         (self.home / ".gemini" / "settings.json").write_text(json.dumps(settings, indent=4))
 
-    def run(self, prompt: str, stub: GeminiStub) -> Done:
+    def run(self, prompt: str, stub: GeminiStub, *options: str) -> Done:
         env = {"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": stub.url, "GEMINI_TELEMETRY_ENABLED": "false"}
-        command = [str(self.program), "-p", prompt, "--approval-mode=yolo", "--skip-trust"]
+        command = [str(self.program), "-p", prompt, "--approval-mode=yolo", "--skip-trust", *options]
         return run_client(command, folder=self.project, env=self.env | env)
 
 
@@ -112,6 +113,22 @@ def test_init_gemini_the_first_session_in_an_empty_home_is_recorded(host: Host) 
     host.wait_for_daemon()
     kinds = host.kinds()["gemini"]
     assert kinds.count("tool_call") == kinds.count("tool_result") == CALLS
+
+
+def test_init_gemini_what_the_user_wants_is_told_again_after_a_compaction(host: Host) -> None:
+    path = host.home / ".gemini" / "settings.json"
+    settings = json.loads(path.read_text()) | {"model": {"compressionThreshold": 5e-5}}  # 52 tokens of 1,048,576
+    path.write_text(json.dumps(settings))
+    host.init()
+    host.start_daemon()
+    long = " ".join(map(str, range(1_000, 4_000)))  # a summary is shorter
+    with GeminiStub(SCRIPTS) as stub:
+        assert host.run(f"[[script:long]] Count the files, not the numbers: {long}", stub).returncode == 0
+        assert host.run("[[script:delete]] Tell me their names.", stub, "--resume", "latest").returncode == 0
+        results = [str(found) for found in results_of(stub.turns[-1])]
+    again = "Before the context was compacted, the user asked: [[script:long]] Count the files"
+    assert any(again in found for found in results)
+    assert "compaction" in host.kinds()["gemini"]
 
 
 def test_init_gemini_a_call_of_a_tool_that_does_not_exist_is_recorded(host: Host) -> None:

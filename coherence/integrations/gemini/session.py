@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.briefing import Briefing
 from coherence.integrations.gemini.results import error_of, result_of
 from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, Payload, context, refusal, text_of
 
 _ADDED = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 """What hooks have added to a prompt."""
@@ -37,7 +38,7 @@ class GeminiSession(HostSession):
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         super().__init__(fleet, session)
-        self._news = News(self.monitor)
+        self._briefing = Briefing(self.monitor)
         self._waiting: dict[str, str] = {}
         """Text of a hook as the transcript will show it -> the text."""
         self._transcript: Transcript | None = None
@@ -69,6 +70,7 @@ class GeminiSession(HostSession):
             "usage": self._on_usage,
             "call": self._on_ended_call,
             "context": self._on_shown,
+            "compaction": self._on_compaction,
         }
         for entry in self._transcript.read(text_of(payload, "timestamp")) if self._transcript else ():
             record[entry.kind](entry)
@@ -96,7 +98,10 @@ class GeminiSession(HostSession):
 
     def _on_shown(self, entry: Entry) -> None:
         if entry.value in self._waiting:
-            self._news.seen(self._waiting.pop(entry.value))
+            self._briefing.seen(self._waiting.pop(entry.value))
+
+    def _on_compaction(self, entry: Entry) -> None:
+        self._briefing.compacted(entry.value)
 
     def _on_start(self, payload: Payload) -> None:
         self._catch_up(payload)
@@ -124,7 +129,7 @@ class GeminiSession(HostSession):
         result = result_of(tool, response)
         id = open_calls.pop(0) if open_calls else None
         self.monitor.tool_result(result.text, error=result.error, call=id, tool=tool or None)
-        text = self._news.next()
+        text = self._briefing.next()
         if not text:
             return None
         self._waiting[_shown(text)] = text

@@ -15,9 +15,11 @@ from coherence.integrations.host_session import text_of
 MAX_WAITING = 10_000
 """Entries that wait for the event to which they belong; the oldest leave."""
 
-Kind: TypeAlias = Literal["text", "usage", "call", "context"]
+Kind: TypeAlias = Literal["text", "usage", "call", "context", "compaction"]
 
 _CONTEXT = re.compile(r"<hook_context>(.*?)</hook_context>", re.DOTALL)
+_SUMMARY = "<state_snapshot>"
+"""Beginning of the message that takes the place of a compacted context."""
 
 
 class Entry(NamedTuple):
@@ -27,7 +29,7 @@ class Entry(NamedTuple):
     at: str
     """Time, in the form of the payloads of hooks; empty where there is none."""
     value: str = ""
-    """Words of the model, its name, or a text of a hook that the model was shown."""
+    """Words of the model, its name, a text of a hook that the model was shown, or the summary of the context."""
     tokens: dict[str, Any] | None = None
     call: dict[str, Any] | None = None
     """A call that has ended, as the client notes it."""
@@ -53,6 +55,7 @@ class Transcript:
         """Id of the newest message; the client writes it again whenever it has more to say of it."""
         self._told: set[str] = set()
         """What was told of that message: kinds, and ids of calls."""
+        self._summary = ""
 
     def read(self, until: str = "") -> list[Entry]:
         """Return the entries up to a time, by default all.
@@ -83,6 +86,8 @@ class Transcript:
         elif read.get("type") == "user":
             said = "\n".join(texts_in(read.get("content")))
             yield from (Entry("context", text_of(read, "timestamp"), found) for found in _CONTEXT.findall(said))
+        elif isinstance(read.get("$set"), dict):
+            yield from self._of_history(read["$set"])
 
     def _of_message(self, message: dict[str, Any]) -> Iterator[Entry]:
         if (found := text_of(message, "id")) != self._message:
@@ -97,6 +102,15 @@ class Transcript:
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict) and self._new(f"call {text_of(call, 'id')}"):
                 yield Entry("call", text_of(call, "timestamp") or at, call=call)
+
+    def _of_history(self, changed: dict[str, Any]) -> Iterator[Entry]:
+        """Yield the summary of a context that the client has put another one in the place of."""
+        messages = changed.get("messages")
+        for message in messages if isinstance(messages, list) else ():
+            said = "\n".join(texts_in(message.get("content"))) if isinstance(message, dict) else ""
+            if said.startswith(_SUMMARY) and said != self._summary:
+                self._summary = said
+                yield Entry("compaction", text_of(changed, "lastUpdated"), said)
 
     def _new(self, told: str) -> bool:
         if told in self._told:

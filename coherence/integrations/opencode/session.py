@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coherence.fleet.fleet import Fleet
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, refusal, requests_again, text_of
+from coherence.integrations.briefing import Briefing
+from coherence.integrations.host_session import Answer, HostSession, Payload, refusal, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -21,29 +22,12 @@ class _Agent:
     """One agent of a session: its monitor, and what it was told."""
 
     def __init__(self, monitor: Monitor) -> None:
-        self.monitor, self.news = monitor, News(monitor)
+        self.monitor, self.briefing = monitor, Briefing(monitor)
         self.model = ""
         self.calls: set[str] = set()
         """Ids of calls without a result."""
         self.last = ""
         """Id of the newest text; the client may tell one more than once."""
-        self.compacted = False
-        """True until the agent was told again what the user wants."""
-        self._waiting: dict[str, str] = {}
-        """What the agent was told -> the news in it, until it was shown."""
-
-    def told(self) -> str:
-        """Return what the agent is to know before its next step, empty if it knows."""
-        news, again = self.news.next(), requests_again(self.monitor) if self.compacted else ""
-        self.compacted = False
-        text = "\n\n".join(filter(None, (again, news)))
-        if news:
-            self._waiting[text] = news
-        return text
-
-    def shown(self, text: str) -> None:
-        """Record that the agent was shown what it was told."""
-        self.news.seen(self._waiting.pop(text, ""))
 
 
 class OpenCodeSession(HostSession):
@@ -107,10 +91,9 @@ class OpenCodeSession(HostSession):
         elif kind == "usage":
             _record_usage(agent, note)
         elif kind == "compaction":
-            agent.compacted = True
-            agent.monitor.compaction(text_of(note, "text"))
+            agent.briefing.compacted(text_of(note, "text"))
         elif kind == "shown":
-            agent.shown(text_of(note, "text"))
+            agent.briefing.seen(text_of(note, "text"))
         elif kind == "error":
             agent.monitor.fault("model", text_of(note, "text") or "unknown")
 
@@ -144,7 +127,7 @@ class OpenCodeSession(HostSession):
         agent, call = self._agent(payload), text_of(payload, "call_id")
         agent.calls.discard(call)
         agent.monitor.tool_result(output, error=error, call=call or None, tool=text_of(payload, "tool_name") or None)
-        text = agent.told()
+        text = agent.briefing.next()
         return {"context": text} if text else None
 
     def _on_idle(self, payload: Payload) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.core.events import Message, ToolCall, ToolResult, Usage
+from coherence.core.events import Compaction, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.gemini.results import Result, result_of
 from coherence.integrations.gemini.session import GeminiSession
@@ -216,3 +216,17 @@ def test_result_of_each_form(tool: str, response: Any, expected: tuple[Any, bool
     found = result_of(tool, response)
     text, error = expected
     assert found == Result(response["llmContent"] if text is ... else text, error)
+
+
+def test_handle_what_the_user_wants_is_told_again_once_the_context_was_compacted(fleet: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    session = GeminiSession(fleet, "s1")
+    session.handle(event("BeforeAgent", prompt="Count the files.", transcript_path=str(path)))
+    summary = "<state_snapshot>Under way.</state_snapshot>"
+    path.write_text(json.dumps({"$set": {"messages": [{"content": [{"text": summary}]}]}}) + "\n")
+    first, second = (session.handle(result("ls", "a.txt", status=0)) for _ in range(2))
+    told = first["hookSpecificOutput"]["additionalContext"]
+    assert told.startswith("Before the context was compacted, the user asked: Count the files. ")
+    assert "the summary that took the place of the conversation does not hold the goal" in told
+    assert second == {}
+    assert [each.summary for each in kinds(fleet) if isinstance(each, Compaction)] == [summary]

@@ -64,7 +64,28 @@ def test_read_at_the_end_begins_with_what_comes(tmp_path: Path) -> None:
     assert [entry.value for entry in transcript.read()] == ["After."]
 
 
-FIELDS = ("type", "id", "content", "toolCalls", "tokens", "timestamp", "text", "functionResponse", "response")
+def test_read_a_compaction_is_told_once_with_its_summary(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    summary = "<state_snapshot>\nUnder way.\n</state_snapshot>"
+    messages = [{"type": "user", "content": [{"text": text}]} for text in ("<session_context>", summary)]
+    at = "2026-11-27T10:00:00.000Z"
+    append(path, {"$set": {"messages": messages[:1]}}, *({"$set": {"messages": messages, "lastUpdated": at}},) * 2)
+    assert Transcript(path).read() == [Entry("compaction", at, summary)]
+
+
+FIELDS = (
+    "$set",
+    "messages",
+    "type",
+    "id",
+    "content",
+    "toolCalls",
+    "tokens",
+    "timestamp",
+    "text",
+    "functionResponse",
+    "response",
+)
 JSON = st.recursive(
     st.none() | st.integers() | st.text() | st.sampled_from(["gemini", "user"]),
     lambda of: st.lists(of) | st.dictionaries(st.sampled_from(FIELDS), of),
