@@ -63,8 +63,7 @@ class GeminiSession(HostSession):
         """Record what the transcript says up to an event."""
         path = Path(text_of(payload, "transcript_path"))
         if self._transcript is None and path.suffix == ".jsonl" and path.is_absolute():
-            # What a session that goes on has written before was read then.
-            self._transcript = Transcript(path, at_end=bool(self.monitor.events(1)))
+            self._transcript = Transcript(path, since=text_of(payload, "timestamp"))
         record = {
             "text": self._on_words,
             "usage": self._on_usage,

@@ -44,12 +44,12 @@ class Transcript:
     ----------
     path : Path
         It may be missing yet.
-    at_end : bool
-        Begin with what is written from now on.
+    since : str
+        Time up to which all is passed over: what a session that goes on has written before was read then.
     """
 
-    def __init__(self, path: Path, *, at_end: bool = False) -> None:
-        self._lines = AddedLines(path, at_end=at_end)
+    def __init__(self, path: Path, *, since: str = "") -> None:
+        self._lines, self._since = AddedLines(path), since
         self._waiting: list[Entry] = []
         self._message = ""
         """Id of the newest message; the client writes it again whenever it has more to say of it."""
@@ -66,7 +66,7 @@ class Transcript:
             Time of an event, as its payload has it.
         """
         for line in self._lines.read():
-            self._waiting += self._entries(line)
+            self._waiting += (entry for entry in self._entries(line) if not self._since or entry.at > self._since)
         del self._waiting[:-MAX_WAITING]
         end = len(self._waiting)
         if until:

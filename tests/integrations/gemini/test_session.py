@@ -73,6 +73,22 @@ def test_handle_a_recorded_session_is_taken_in_with_its_transcript(fleet: Fleet,
     assert tokens == [(100, 15)] * 8  # 10 written and 5 thought
 
 
+def test_handle_a_session_that_goes_on_with_another_daemon_is_recorded_once(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(TRANSCRIPT.read_bytes())
+    half = 8  # the write of the file
+    assert PAYLOADS[half]["tool_name"] == "write_file" and PAYLOADS[half]["hook_event_name"] == "BeforeTool"
+    for payloads in (PAYLOADS[:half], PAYLOADS[half:]):
+        with Fleet(embedder=False, store=tmp_path / "runs.db", resume=True) as fleet:
+            session = GeminiSession(fleet, "s1")
+            for payload in payloads:
+                session.handle({**payload, "transcript_path": str(path)}, steers=False)
+            counters = session.monitor.counters
+    assert counters.calls == 9
+    # The third of eight messages was written after the last event of one daemon and before the first of the next.
+    assert counters.tokens_in == 7 * 100
+
+
 def test_handle_the_words_of_the_model_stand_before_the_call_that_follows_them(fleet: Fleet, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_bytes(TRANSCRIPT.read_bytes())  # all of it is there when the first event of a spool is read
@@ -172,7 +188,8 @@ def test_handle_a_call_that_the_user_declined_ends_with_an_error(fleet: Fleet, t
     session.handle({**call("make deploy"), "transcript_path": str(path), "timestamp": "2026-11-27T10:00:00.000Z"})
     said = {"functionResponse": {"response": {"error": "[Operation Cancelled] Reason: User denied execution."}}}
     declined = {"id": "c1", "name": "run_shell_command", "args": {"command": "make deploy"}, "status": "cancelled"}
-    message = {"type": "gemini", "id": "m1", "toolCalls": [{**declined, "result": [said]}]}
+    at = "2026-11-27T10:00:01.000Z"
+    message = {"type": "gemini", "id": "m1", "timestamp": at, "toolCalls": [{**declined, "result": [said]}]}
     path.write_text(json.dumps(message) + "\n")
     session.handle(event("AfterAgent", transcript_path=str(path), prompt_response="As you wish."))
     asked, ended = [each for each in kinds(fleet) if isinstance(each, ToolCall | ToolResult)]

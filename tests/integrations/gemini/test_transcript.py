@@ -56,12 +56,12 @@ def test_read_gives_what_came_up_to_a_time_and_keeps_the_rest(tmp_path: Path) ->
     assert transcript.read() == []
 
 
-def test_read_at_the_end_begins_with_what_comes(tmp_path: Path) -> None:
+def test_read_what_was_written_before_a_session_goes_on_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    append(path, message(content="Before."))
-    transcript = Transcript(path, at_end=True)
-    append(path, message("m2", content=[{"text": "After."}]))
-    assert [entry.value for entry in transcript.read()] == ["After."]
+    append(path, message(content="Before.", at="2026-11-27T10:00:01.000Z", toolCalls=[{"id": "c1"}]))
+    append(path, message("m2", content=[{"text": "After."}], at="2026-11-27T10:00:02.000Z"))
+    entries = Transcript(path, since="2026-11-27T10:00:01.500Z").read()
+    assert [entry.value for entry in entries] == ["After."]
 
 
 def test_read_a_compaction_is_told_once_with_its_summary(tmp_path: Path) -> None:
