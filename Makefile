@@ -37,7 +37,7 @@ test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU
 test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
 	$(BIN)/pytest -q -m web
 
-test-hosts: $(VENV)/dev.stamp  ## sessions of the real Claude Code, which npm installs into a cache (400 MB)
+test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm installs into a cache (400 MB each)
 	$(BIN)/pytest -q -m hosts $(if $(ONLY),-k $(ONLY))
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code

@@ -92,6 +92,12 @@ class News:
             self._monitor.delivered(guidance)
 
 
+def has_past(monitor: Monitor) -> bool:
+    """Tell whether anything of an agent was recorded before, by this process or by another one."""
+    counts = monitor.counters
+    return bool(monitor.state.facts.goal or counts.calls or counts.tokens_in)
+
+
 def text_of(payload: Payload, name: str) -> str:
     """Return a text of a payload, empty if it has none of that name.
 

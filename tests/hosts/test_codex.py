@@ -65,7 +65,7 @@ def recorded(host: HookedHome) -> list[Event]:
 
 
 @pytest.mark.parametrize("hooked", [True, False])
-def test_init_a_deletion_that_nobody_asked_for_is_denied(host: HookedHome, hooked: bool) -> None:
+def test_init_what_nobody_asked_to_delete_stays(host: HookedHome, hooked: bool) -> None:
     if hooked:
         host.init()
         host.start_daemon()

@@ -11,7 +11,7 @@ from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, has_past, refusal, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -27,7 +27,7 @@ class _Agent:
     def __init__(self, monitor: Monitor, transcript: Path | None) -> None:
         self.monitor = monitor
         # What a session that goes on has written before was read then.
-        self._tail = TranscriptTail(transcript, at_end=bool(monitor.events(1))) if transcript is not None else None
+        self._tail = TranscriptTail(transcript, at_end=has_past(monitor)) if transcript is not None else None
         self._usage: Entry | None = None
         """Tokens of the message that is being written: each of its parts repeats them, the last one knows best."""
         self._ahead: list[str] = []

@@ -16,6 +16,7 @@ from coherence.integrations.host_session import (
     Payload,
     context,
     denied,
+    has_past,
     requests_again,
     text_of,
 )
@@ -29,6 +30,9 @@ _RUNS_ON = "Process running with session ID"
 
 _NOT_MADE = ("unsupported call: ", "write_stdin failed")
 """Beginnings of the outputs of calls that no hook tells of and that were not carried out."""
+
+_BEGINNINGS = ("SessionStart", "SubagentStart", "UserPromptSubmit")
+"""Events that come before anything of a turn has happened."""
 
 _BAD = ("failed", "declined")
 """Outcomes of calls that count as failed."""
@@ -67,13 +71,15 @@ class _Agent:
         self._model = text_of(payload, "model") or self._model
         path, turn = Path(text_of(payload, "transcript_path")), text_of(payload, "turn_id")
         if self._rollout is None and path.suffix == ".jsonl" and path.is_absolute():
-            self._begun = bool(self.monitor.events(1))  # what was written before was read then
+            # In the middle of a turn, another daemon has recorded what was written before.
+            self._begun = text_of(payload, "hook_event_name") not in _BEGINNINGS and has_past(self.monitor)
             self._rollout = AddedLines(path, at_end=self._begun)
         for line in self._rollout.read() if self._rollout is not None else ():
             self._waiting += entries_of(line)
         if turn and not self._begun:
-            # One that goes on from another begins with the turns of that.
-            del self._waiting[: max(self._find("turn", turn), 0)]
+            # A rollout begins with earlier turns, also with those of the session that it goes on from.
+            at = self._find("turn", turn)
+            self._waiting = self._waiting[at:] if at >= 0 else []
             self._begun = True
 
     def _find(self, kind: Kind, id: str = "") -> int:

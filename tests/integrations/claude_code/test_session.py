@@ -241,3 +241,15 @@ def test_handle_guidance_counts_as_delivered_once_the_transcript_shows_it(fleet:
     write(path, {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}})
     session.handle(event("Stop", last_assistant_message="I give up.", **at))
     assert len([each for each in kinds(fleet) if isinstance(each, Message) and each.firing]) == 1
+
+
+def test_handle_a_transcript_is_not_read_again_after_the_daemon_was_restarted(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    write(path, assistant("m1", {"type": "text", "text": "I look."}, tokens=20))
+    at = {"transcript_path": str(path)}
+    for _ in range(2):
+        with Fleet(embedder=False, store=tmp_path / "runs.db", resume=True) as fleet:
+            session = ClaudeCodeSession(fleet, "s1")
+            session.handle(event("UserPromptSubmit", prompt="List the files.", **at))
+            session.handle(event("Stop", last_assistant_message="I look.", **at))
+            assert session.monitor.counters.tokens_in == 20
