@@ -9,12 +9,11 @@ import click
 
 from coherence.cli.target import refuse_windows
 from coherence.core.readings import one_line
-from coherence.integrations import hook_settings
 from coherence.integrations.claude_code import settings as claude_code
 from coherence.integrations.codex import settings as codex
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
 from coherence.integrations.gemini import settings as gemini
-from coherence.integrations.hook_settings import Change, Group, SettingsError, apply_change
+from coherence.integrations.hook_settings import Change, Group, SettingsError, apply_change, planner_of
 from coherence.integrations.opencode import settings as opencode
 
 HOSTS: dict[str, ModuleType] = {
@@ -62,7 +61,7 @@ def init(host: str, scope: str, dry_run: bool, diff: bool, remove: bool, observe
     command = hook_command(state_folder(), observe=observe, host=None if host == "claude-code" else host)
     groups = settings.hook_groups(command)
     try:
-        planner = settings if hasattr(settings, "plan_install") else hook_settings
+        planner = planner_of(settings)
         change: Change = (planner.plan_removal if remove else planner.plan_install)(path, groups)
         if not remove:
             _warn(settings, scope)
