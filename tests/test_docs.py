@@ -66,7 +66,8 @@ def test_docs_the_commands_of_a_document_run(
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    for folder in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):  # in which clients have their settings
+    # in which clients have their settings
+    for folder in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
     monkeypatch.setenv("COHERENCE_STATE", str(tmp_path / "state"))
     if "coherence purge" in "".join(blocks):  # of what is there already

@@ -37,12 +37,17 @@ def doctor(fix: bool, delivery: bool, wait_s: float | None, as_json: bool) -> No
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
     from coherence.integrations.codex.diagnosis import diagnose_codex
     from coherence.integrations.daemon.hook_command import state_folder
+    from coherence.integrations.gemini import settings as gemini
+    from coherence.integrations.installed_hooks import diagnose_hooks
+    from coherence.integrations.opencode import settings as opencode
 
     state = state_folder()
     mended = mend(state) if fix else []
     checks = [
         *diagnose(state, default_store().absolute(), delivery_s=(wait_s or 0.0) if delivery else None),
         *diagnose_codex(state),
+        *diagnose_hooks("gemini", gemini, state),
+        *diagnose_hooks("opencode", opencode, state),
     ]
     if as_json:
         from coherence.cli.documents import print_document

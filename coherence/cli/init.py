@@ -17,20 +17,22 @@ from coherence.integrations.claude_code.plugin import PLUGIN, installed_plugin
 from coherence.integrations.codex import settings as codex
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
 from coherence.integrations.daemon.http_place import HttpPlace, choose_place
-from coherence.integrations.hook_settings import (
-    Change,
-    Group,
-    apply_change,
-    plan_install,
-    plan_removal,
-)
+from coherence.integrations.gemini import settings as gemini
+from coherence.integrations.hook_settings import Change, Group, apply_change, planner_of
+from coherence.integrations.opencode import settings as opencode
 
-HOSTS: dict[str, ModuleType] = {"claude-code": claude_code, "codex": codex}
+HOSTS: dict[str, ModuleType] = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+}
 """Name of a client -> the module of its settings.
 
 It has ``SCOPES``; ``settings_path(scope)``; ``hook_groups(command)``; ``disabling_file(paths)`` and ``OFF_SWITCH``, the
 setting by which it runs no hooks; and ``NEXT_STEP``, what the user still has to do once the hooks are in, empty for
-nothing.
+nothing. Where the hooks are no settings of the form that :mod:`~coherence.integrations.hook_settings` knows, it has
+``plan_install(path, groups)`` and ``plan_removal(path, groups)`` of its own.
 """
 
 
@@ -96,7 +98,8 @@ def init(
         place = choose_place(state) if http and not remove else None
         if place is not None:
             groups = claude_code.hook_groups(command, place, observe=observe)
-        change = plan_removal(path, groups) if remove else plan_install(path, groups)
+        planner = planner_of(settings)
+        change: Change = (planner.plan_removal if remove else planner.plan_install)(path, groups)
         if not remove:
             _warn(settings, scope)
         if not change.needed:
@@ -158,7 +161,9 @@ def _removal_in_words(change: Change) -> list[str]:
 def _warn(settings: ModuleType, scope: str) -> None:
     """Say what keeps the hooks from being run, here or elsewhere."""
     if scope == "project":
-        note = "the command names files of this machine; --scope local keeps it out of what others get"
+        note = "the command names files of this machine"
+        if "local" in settings.SCOPES:
+            note += "; --scope local keeps it out of what others get"
         click.echo(f"note: {note}", err=True)
     off = settings.disabling_file(settings.settings_path(one) for one in reversed(settings.SCOPES))
     if off is not None:

@@ -12,11 +12,13 @@ import math
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from coherence.core.errors import CoherenceError
@@ -336,6 +338,11 @@ def _lines(content: bytes | None) -> list[str]:
 def backup_path(path: Path) -> Path:
     """Return the place of the copy of a settings file from before its first change."""
     return path.with_name(path.name + BACKUP_ENDING)
+
+
+def planner_of(settings: ModuleType) -> ModuleType:
+    """Return the module that plans the changes of a client's settings: theirs where it has its own, or this one."""
+    return settings if hasattr(settings, "plan_install") else sys.modules[__name__]
 
 
 def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:

@@ -19,7 +19,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the state folder, which others may enter; no client is installed."""
     for name, value in (("CLAUDE_CONFIG_DIR", "claude"), ("COHERENCE_STATE", "state"), ("COHERENCE_STORE", "store.db")):
         monkeypatch.setenv(name, str(tmp_path / value))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    for name in ("CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "state").mkdir()

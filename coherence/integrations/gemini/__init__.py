@@ -1,0 +1,1 @@
+"""Gemini CLI: its sessions, from what its hooks and its transcripts say."""
