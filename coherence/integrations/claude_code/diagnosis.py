@@ -34,7 +34,7 @@ from coherence.integrations.claude_code.settings import (
 )
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control, only_one
-from coherence.integrations.daemon.hook_command import hook_command
+from coherence.integrations.daemon.hook_command import NEVER_FAILS, hook_command
 from coherence.integrations.daemon.http_place import FILE, is_http_hook, read_place
 from coherence.integrations.hook_settings import Group, is_ours, read_settings
 from coherence.providers.minilm import MiniLMEmbedder
@@ -310,7 +310,8 @@ def _installed(source: HookSource, hooks: list[_Ours], state: Path) -> _Finding:
 
 def _command(hooks: list[_Ours]) -> str:
     """Return what the hooks run, empty if none runs anything."""
-    return next((each.hook["command"] for each in hooks if "command" in each.hook), "")
+    found = next((each.hook["command"] for each in hooks if "command" in each.hook), "")
+    return str(found).removesuffix(NEVER_FAILS)
 
 
 def _change(hooks: list[_Ours], groups: dict[str, Group]) -> str:

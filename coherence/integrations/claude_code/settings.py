@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from coherence.integrations.daemon.hook_command import NEVER_FAILS
 from coherence.integrations.daemon.http_place import HttpPlace
 from coherence.integrations.hook_settings import Group, SettingsError, read_settings
 
@@ -81,9 +82,9 @@ def hook_groups(command: str, http: HttpPlace | None = None, *, observe: bool = 
     Examples
     --------
     >>> hook_groups("hook")["PreToolUse"]
-    {'matcher': '*', 'hooks': [{'type': 'command', 'command': 'hook', 'timeout': 5}]}
+    {'matcher': '*', 'hooks': [{'type': 'command', 'command': 'hook || true', 'timeout': 5}]}
     """
-    entry = {"type": "command", "command": command, "timeout": TIMEOUT_S}
+    entry = {"type": "command", "command": command + NEVER_FAILS, "timeout": TIMEOUT_S}
     post = http.hook("claude-code", "observe" if observe else "steer", TIMEOUT_S) if http is not None else entry
     return {
         event: {

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from coherence.integrations.daemon.hook_command import NEVER_FAILS
 from coherence.integrations.hook_settings import Group
 
 Scope: TypeAlias = Literal["user"]
@@ -56,7 +57,7 @@ def hook_groups(command: str) -> dict[str, Group]:
     {'matcher': '*', 'hooks': [{'type': 'command', 'command': 'hook || true', 'timeout': 5}]}
     """
     # A command that fails, since its Python is gone for instance, may refuse the call.
-    entry = {"type": "command", "command": f"{command} || true"}
+    entry = {"type": "command", "command": command + NEVER_FAILS}
     return {
         event: {
             **({} if matcher is None else {"matcher": matcher}),

@@ -10,6 +10,9 @@ from pathlib import Path
 HOOK_FILE = Path(__file__).with_name("hook.py")
 """Script that each hook runs."""
 
+NEVER_FAILS = " || true"
+"""Ending of each hook's command: if this package is deinstalled, Python's exit status 2 would refuse every call."""
+
 MARK = "coherence/integrations/daemon/hook.py"
 """Part of a command by which a hook is known as one of this package, whatever Python and folder it was made for."""
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from coherence.integrations.daemon.hook_command import NEVER_FAILS
 from coherence.integrations.hook_settings import Group, SettingsError, read_settings
 
 Scope: TypeAlias = Literal["user", "project"]
@@ -63,7 +64,7 @@ def hook_groups(command: str) -> dict[str, Group]:
     {'matcher': '*', 'hooks': [{'type': 'command', 'command': 'hook || true', 'timeout': 5000}]}
     """
     # A command that fails, since its Python is gone for instance, would refuse each prompt and each call.
-    entry = {"type": "command", "command": f"{command} || true", "timeout": TIMEOUT_MS}
+    entry = {"type": "command", "command": command + NEVER_FAILS, "timeout": TIMEOUT_MS}
     return {
         event: {**({} if matcher is None else {"matcher": matcher}), "hooks": [entry]}
         for event, matcher in EVENTS.items()
