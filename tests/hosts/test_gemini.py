@@ -125,9 +125,7 @@ def test_init_gemini_what_the_user_wants_is_told_again_after_a_compaction(host: 
     with GeminiStub(SCRIPTS) as stub:
         assert host.run(f"[[script:long]] Count the files, not the numbers: {long}", stub).returncode == 0
         assert host.run("[[script:delete]] Tell me their names.", stub, "--resume", "latest").returncode == 0
-        results = [str(found) for found in results_of(stub.turns[-1])]
-    again = "Before the context was compacted, the user asked: [[script:long]] Count the files"
-    assert any(again in found for found in results)
+        assert "Before the context was compacted, the user asked: [[script:long]] Count the files" in told(stub)
     assert "compaction" in host.kinds()["gemini"]
 
 

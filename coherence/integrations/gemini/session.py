@@ -42,6 +42,8 @@ class GeminiSession(HostSession):
         self._waiting: dict[str, str] = {}
         """Text of a hook as the transcript will show it -> the text."""
         self._transcript: Transcript | None = None
+        self._newest = ""
+        """Time of the newest event."""
         self._spoke = False
         """True if the transcript has told the model's words since the newest prompt."""
         self._asked: dict[str, list[str]] = {}
@@ -61,9 +63,10 @@ class GeminiSession(HostSession):
 
     def _catch_up(self, payload: Payload) -> None:
         """Record what the transcript says up to an event."""
-        path = Path(text_of(payload, "transcript_path"))
+        path, now = Path(text_of(payload, "transcript_path")), text_of(payload, "timestamp")
+        self._newest = max(self._newest, now)
         if self._transcript is None and path.suffix == ".jsonl" and path.is_absolute():
-            self._transcript = Transcript(path, since=text_of(payload, "timestamp"))
+            self._transcript = Transcript(path, since=now)
         record = {
             "text": self._on_words,
             "usage": self._on_usage,
@@ -71,7 +74,7 @@ class GeminiSession(HostSession):
             "context": self._on_shown,
             "compaction": self._on_compaction,
         }
-        for entry in self._transcript.read(text_of(payload, "timestamp")) if self._transcript else ():
+        for entry in self._transcript.read(now) if self._transcript else ():
             record[entry.kind](entry)
 
     def _on_words(self, entry: Entry) -> None:
@@ -145,7 +148,8 @@ class GeminiSession(HostSession):
 
     def _on_end(self, payload: Payload) -> None:
         self._catch_up(payload)
-        self.ended = True
+        # The client does not wait for this hook: the session may have been resumed since.
+        self.ended = text_of(payload, "timestamp") == self._newest
         self.fleet.flush()
 
 

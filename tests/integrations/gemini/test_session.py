@@ -199,6 +199,14 @@ def test_handle_a_call_that_the_user_declined_ends_with_an_error(fleet: Fleet, t
     assert "User denied execution" in ended.result
 
 
+def test_handle_an_end_that_comes_late_ends_no_session_that_was_resumed(fleet: Fleet) -> None:
+    session, ended = GeminiSession(fleet, "s1"), []
+    for name, second in (("SessionStart", 1), ("SessionStart", 3), ("SessionEnd", 2), ("SessionEnd", 4)):
+        session.handle(event(name, timestamp=f"2026-11-27T10:00:0{second}.000Z"))
+        ended.append(session.ended)
+    assert ended == [False, False, False, True]
+
+
 def test_handle_what_hooks_have_added_to_a_prompt_is_no_request(fleet: Fleet) -> None:
     session = GeminiSession(fleet, "s1")
     session.handle(event("BeforeAgent", prompt="<hook_context>Be brief.</hook_context>\n\nCount the files."))
