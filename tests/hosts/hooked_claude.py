@@ -63,9 +63,12 @@ class HookedClaude:
         command = ["-I", "-S", str(Path(sys.modules["coherence"].__path__[0]) / "integrations/daemon/hook.py")]
         env = {**os.environ, **self.env}
         begin = b'{"hook_event_name": "SessionStart", "session_id": "warm", "source": "startup"}'
-        subprocess.run([sys.executable, *command, str(self.state)], input=begin, env=env, check=True)
         until = time.monotonic() + 30
-        while not (self.state / "daemon.sock").exists():
+        asked = 0.0
+        while not (self.state / "daemon.sock").exists() or not asked:
+            if time.monotonic() - asked > 3:  # a daemon of another version may just have answered, and ended
+                asked = time.monotonic()
+                subprocess.run([sys.executable, *command, str(self.state)], input=begin, env=env, check=True)
             assert time.monotonic() < until, (self.state / "daemon.log").read_text()
             time.sleep(0.05)
 

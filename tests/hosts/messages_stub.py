@@ -64,7 +64,9 @@ SUMMARY: Step = (Text("<summary>\nWhat was asked for is under way.\n</summary>")
 _MARKER = re.compile(r"\[\[script:([\w-]+)\]\]")
 # What the client or a hook adds may repeat the prompt: the script would start again, for ever.
 _ADDED = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-_COMPACTION = "Respond with TEXT ONLY"
+_COMPACTION = re.compile(
+    r"Respond with TEXT ONLY|detailed summary of (?:the|our) conversation|not allowed during compaction"
+)
 
 
 class MessagesStub:
@@ -130,6 +132,11 @@ def results_of(body: Body) -> list[Body]:
     ]
 
 
+def is_compaction(body: Body) -> bool:
+    """Return whether a request asks for a summary of the conversation."""
+    return _COMPACTION.search("\n".join(_texts(body["messages"][-1]["content"], results=False))) is not None
+
+
 def step_for(body: Body, scripts: Scripts) -> Step:
     """Choose the step that answers a request.
 
@@ -138,8 +145,6 @@ def step_for(body: Body, scripts: Scripts) -> Step:
     KeyError
         The request's marker names no script.
     """
-    if not body.get("tools"):
-        return OK
     name, done = "", 0
     newest: list[str] = []
     for message in body["messages"]:
@@ -150,8 +155,10 @@ def step_for(body: Body, scripts: Scripts) -> Step:
         newest += said
         if message["role"] == "user" and (found := _MARKER.findall(_ADDED.sub("", "\n".join(said)))):
             name, done = found[-1], 0
-    if any(_COMPACTION in text for text in newest):
+    if _COMPACTION.search("\n".join(newest)):
         return scripts.get("summary", (SUMMARY,))[0]
+    if not body.get("tools"):
+        return OK
     steps = scripts[name] if name else ()
     return steps[done] if done < len(steps) else OK
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hosts.hooked_claude import HookedClaude, added, refused, told
-from hosts.messages_stub import MessagesStub, Scripts, Step, Text, Tool, Usage, results_of, texts_of
+from hosts.messages_stub import MessagesStub, Scripts, Step, Text, Tool, Usage, is_compaction, results_of, texts_of
 
 pytestmark = pytest.mark.hosts
 
@@ -42,7 +42,7 @@ SCRIPTS: Scripts = {
     "child": [*[FAILS] * 4, [Text("There are 7 files.")]],
     # so many tokens that the client compacts before its next turn
     "long": [bash("ls"), [*bash("cat load.py"), Usage({"input_tokens": 990_000})], [Text("Done.")]],
-    "after": [[Text("I go on.")], bash("echo RETRY=1 > prod.env"), [Text("Done.")]],
+    "after": [bash("echo going on"), bash("echo RETRY=1 > prod.env"), [Text("Done.")]],
 }
 FORGETFUL: Step = [Text("<summary>\n[[script:after]] Files of the project were looked at.\n</summary>")]
 """A summary that holds neither the goal nor what was forbidden."""
@@ -133,14 +133,16 @@ def constrained(host: HookedClaude) -> Path:
 
 @pytest.mark.parametrize("hooked", [True, False])
 def test_init_goal_and_prohibition_survive_a_compaction_that_forgets_them(host: HookedClaude, hooked: bool) -> None:
+    if host.version == "2.1.197":
+        pytest.skip("it does not compact by itself whatever the stub says of tokens")
     kept = constrained(host)
     if hooked:
         host.hook()
     with MessagesStub({**SCRIPTS, "summary": [FORGETFUL]}) as stub:
         prompt = "[[script:long]] Add a retry to the loader in load.py. Never touch prod.env."
         assert host.run(prompt, stub).returncode == 0
-        (compacted,) = [at for at, turn in enumerate(stub.turns) if "CRITICAL: Respond with TEXT ONLY" in str(turn)]
-        next_one, *_, last = stub.turns[compacted + 1 :]
+        (compacted,) = [at for at, body in enumerate(stub.requests) if is_compaction(body)]
+        next_one, *_, last = [body for body in stub.requests[compacted + 1 :] if body.get("tools")]
         restated = [text for text in texts_of(next_one) if "SessionStart hook additional context" in text]
         said = "".join(restated).partition("SessionStart hook additional context")[2]
         assert ("Add a retry to the loader in load.py" in said) == hooked
@@ -161,7 +163,7 @@ def test_init_a_prohibition_survives_a_compaction_that_the_user_asks_for(host: H
         assert host.run("[[script:long]] Add a retry to the loader. Never touch prod.env.", stub).returncode == 0
         assert host.run("/compact", stub, "--continue").returncode == 0
         before = len(stub.turns)
-        assert host.run("Go on.", stub, "--continue").returncode == 0
+        assert host.run("[[script:after]] Go on.", stub, "--continue").returncode == 0
         assert "Never touch prod.env." in "\n".join(texts_of(stub.turns[before]))
         assert refused(stub.turns[-1])
     assert kept.read_text() == "RETRY=0"
