@@ -29,7 +29,7 @@ class Briefing:
 
     def next(self) -> str:
         """Return what the agent is to read now, empty if it knows all."""
-        news, again = self._news.next(), requests_again(self._monitor) if self._compacted else ""
+        news, again = self._news.now(), requests_again(self._monitor) if self._compacted else ""
         self._compacted = False
         text = excerpt(" ".join(filter(None, (again, news))), MAX_CONTEXT)
         if news:

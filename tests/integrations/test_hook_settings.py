@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.integrations.claude_code.settings import EVENTS, hook_groups
-from coherence.integrations.daemon.hook_command import hook_command
+from coherence.integrations.daemon.hook_command import NEVER_FAILS, hook_command
 from coherence.integrations.hook_settings import (
     SettingsError,
     apply_change,
@@ -88,7 +88,7 @@ def test_with_hooks_twice_is_once_and_leaves_what_is_of_others(settings: dict[st
 def test_with_hooks_each_event_has_one_of_ours_and_no_other_has_any(settings: dict[str, Any]) -> None:
     found = with_hooks(settings, GROUPS)["hooks"]
     ours = {event: [h for group in groups for h in group["hooks"] if is_ours(h)] for event, groups in found.items()}
-    entry = {"type": "command", "command": COMMAND, "timeout": 5}
+    entry = {"type": "command", "command": COMMAND + NEVER_FAILS, "timeout": 5}
     assert {event: hooks for event, hooks in ours.items() if hooks} == {event: [entry] for event in EVENTS}
 
 
@@ -106,7 +106,7 @@ def test_with_hooks_replaces_an_older_one_where_it_stands_and_drops_its_double()
     old = {"type": "command", "command": OLD, "timeout": 60}
     groups = [{"matcher": "Bash", "hooks": [FOREIGN, old, FOREIGN]}, {"matcher": "*", "hooks": [old]}]
     found = with_hooks({"hooks": {"PreToolUse": groups, "MessageDisplay": [{"hooks": [old]}]}}, GROUPS)["hooks"]
-    new = {"type": "command", "command": COMMAND, "timeout": 5}
+    new = {"type": "command", "command": COMMAND + NEVER_FAILS, "timeout": 5}
     assert found["PreToolUse"] == [{"matcher": "Bash", "hooks": [FOREIGN, new, FOREIGN]}]
     assert "MessageDisplay" not in found  # no event of this version
 

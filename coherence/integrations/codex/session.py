@@ -265,7 +265,7 @@ class CodexSession(HostSession):
         agent.catch_up("outcome", id)
         if not agent.result(tool, payload.get("tool_response"), id):
             return None
-        text = agent.news.next()
+        text = agent.news.now()
         return context("PostToolUse", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
