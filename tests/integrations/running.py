@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,6 +15,10 @@ from typing import Any
 
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control
+
+
+NUMBERS = itertools.count()
+"""Numbers of calls: the client gives each call a name of its own."""
 
 
 @contextmanager
@@ -55,8 +60,8 @@ def call(session: str, command: str, **payload: Any) -> bool:
 
 def fail(session: str, times: int, **payload: Any) -> None:
     """Let the same command fail so many times."""
-    for at in range(times):
-        told: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": f"{session} {at}"}
+    for _ in range(times):
+        told: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": f"{session} {next(NUMBERS)}"}
         told |= {"tool_input": {"command": "python3 missing.py"}, **payload}
         tell("PreToolUse", session, **told)
         tell("PostToolUseFailure", session, error="No such file: missing.py", **told)
