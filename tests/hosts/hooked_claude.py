@@ -16,7 +16,8 @@ from coherence.core.events import Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon.folder import LOCK
 from coherence.store.store import Store
 from hosts.claude_client import Finished, run_claude
-from hosts.messages_stub import Body, MessagesStub, results_of, texts_of
+from hosts.messages_stub import MessagesStub, results_of, texts_of
+from hosts.stub_server import Body
 
 ADDED = "hook additional context: "
 """Words with which the client shows the model what a hook has told."""

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-Body: TypeAlias = dict[str, Any]
+from hosts.stub_server import MARKER, Body, StubHandler, StubServer, new_id
 
 
 class Text(NamedTuple):
@@ -61,7 +57,6 @@ Scripts: TypeAlias = Mapping[str, Sequence[Step]]
 OK: Step = (Text("ok"),)
 SUMMARY: Step = (Text("<summary>\nWhat was asked for is under way.\n</summary>"),)
 
-_MARKER = re.compile(r"\[\[script:([\w-]+)\]\]")
 # What the client or a hook adds may repeat the prompt: the script would start again, for ever.
 _ADDED = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _COMPACTION = re.compile(
@@ -69,7 +64,7 @@ _COMPACTION = re.compile(
 )
 
 
-class MessagesStub:
+class MessagesStub(StubServer):
     """Answers the Messages API by ``scripts``, from entering the context to leaving it.
 
     After a script's last step, to a prompt without a marker and to a request without tools it answers "ok". A marker
@@ -78,38 +73,14 @@ class MessagesStub:
 
     Attributes
     ----------
-    url
-        What a client takes as its base URL.
-    requests
-        The bodies of all requests for messages, oldest first.
     spans
         Begin and end of each turn in the stub, in seconds of :func:`time.monotonic`.
-    others
-        Method and path of everything else that was asked for.
     """
 
     def __init__(self, scripts: Scripts) -> None:
+        super().__init__(_Handler)
         self.scripts = scripts
-        self.requests: list[Body] = []
         self.spans: list[tuple[float, float]] = []
-        self.others: list[str] = []
-        self._server = _Server(self)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def turns(self) -> list[Body]:
-        """Requests that offer tools: an agent's turns, without the client's small questions, titles for instance."""
-        return [body for body in self.requests if body.get("tools")]
 
     def texts(self) -> list[str]:
         """Return all texts in the newest turn."""
@@ -153,7 +124,7 @@ def step_for(body: Body, scripts: Scripts) -> Step:
             continue
         said = list(_texts(message["content"], results=False))
         newest += said
-        if message["role"] == "user" and (found := _MARKER.findall(_ADDED.sub("", "\n".join(said)))):
+        if message["role"] == "user" and (found := MARKER.findall(_ADDED.sub("", "\n".join(said)))):
             name, done = found[-1], 0
     if _COMPACTION.search("\n".join(newest)):
         return scripts.get("summary", (SUMMARY,))[0]
@@ -174,29 +145,15 @@ def _texts(content: object, *, results: bool = True) -> Iterator[str]:
                 yield from _texts(block.get("content"))
 
 
-class _Server(ThreadingHTTPServer):
-    def __init__(self, stub: MessagesStub) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.stub = stub
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that is stopped hangs up in the middle of an answer.
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are separate writes: without this, 40 ms pass between them
-    server: _Server
+class _Handler(StubHandler):
+    stub: MessagesStub
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        raw, stub = self.read_raw(), self.stub
         path = self.path.partition("?")[0]
-        stub = self.server.stub
         if path.endswith("/count_tokens"):
             stub.others.append(f"POST {path}")
-            self._send_json({"input_tokens": len(raw) // 4})
+            self.send_json({"input_tokens": len(raw) // 4})
         elif path == "/v1/messages":
             began = time.monotonic()
             body = json.loads(raw)
@@ -205,21 +162,15 @@ class _Handler(BaseHTTPRequestHandler):
             if body.get("tools"):
                 stub.spans.append((began, time.monotonic()))
         else:
-            self._refuse_path()
-
-    def do_GET(self) -> None:
-        self._refuse_path()
+            self.refuse_path()
 
     def do_HEAD(self) -> None:
-        self.server.stub.others.append(f"HEAD {self.path}")
-        self._send_head(200, ("Content-Length", "0"))
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.stub.others.append(f"HEAD {self.path}")
+        self.send_head(200, ("Content-Length", "0"))
 
     def _answer(self, body: Body, read: int) -> None:
         try:
-            step = step_for(body, self.server.stub.scripts)
+            step = step_for(body, self.stub.scripts)
         except KeyError as error:
             step = (Fail(400, "invalid_request_error", f"no script {error}"),)
         if failure := next((block for block in step if isinstance(block, Fail)), None):
@@ -232,40 +183,21 @@ class _Handler(BaseHTTPRequestHandler):
                 usage |= block.tokens
         events = _events(step, str(body.get("model")), usage)
         if body.get("stream"):
-            self._stream(events)
+            self.send_events(events)
         else:
-            self._send_json(_assemble(events))
-
-    def _stream(self, events: Iterator[Body]) -> None:
-        self._send_head(200, ("Content-Type", "text/event-stream; charset=utf-8"), ("Transfer-Encoding", "chunked"))
-        for event in events:
-            chunk = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _refuse_path(self) -> None:
-        self.server.stub.others.append(f"{self.command} {self.path}")
-        self._send_error(Fail(404, "not_found_error", self.path))
+            self.send_json(_assemble(events))
 
     def _send_error(self, failure: Fail) -> None:
         error = {"type": failure.kind, "message": failure.message}
-        self._send_json({"type": "error", "error": error}, failure.status)
+        self.send_json({"type": "error", "error": error}, failure.status)
 
-    def _send_json(self, value: Body, status: int = 200) -> None:
-        raw = json.dumps(value).encode()
-        self._send_head(status, ("Content-Type", "application/json"), ("Content-Length", str(len(raw))))
-        self.wfile.write(raw)
-
-    def _send_head(self, status: int, *headers: tuple[str, str]) -> None:
-        self.send_response(status)
-        for name, value in (*headers, ("request-id", _id("req"))):
-            self.send_header(name, value)
-        self.end_headers()
+    def send_head(self, status: int, *headers: tuple[str, str]) -> None:
+        super().send_head(status, *headers, ("request-id", new_id("req")))
 
 
 def _events(step: Step, model: str, usage: dict[str, int]) -> Iterator[Body]:
     """Yield the events of a step's stream, waiting where it says so."""
-    message = {"id": _id("msg"), "type": "message", "role": "assistant", "model": model, "content": []}
+    message = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": model, "content": []}
     ends = {"stop_reason": None, "stop_sequence": None}
     yield {"type": "message_start", "message": {**message, **ends, "usage": usage}}
     index = 0
@@ -290,7 +222,7 @@ def _events(step: Step, model: str, usage: dict[str, int]) -> Iterator[Body]:
 def _block_events(block: Text | Tool) -> tuple[Body, Body]:
     if isinstance(block, Text):
         return {"type": "text", "text": ""}, {"type": "text_delta", "text": block.text}
-    call = {"type": "tool_use", "id": block.id or _id("toolu"), "name": block.name, "input": {}}
+    call = {"type": "tool_use", "id": block.id or new_id("toolu"), "name": block.name, "input": {}}
     return call, {"type": "input_json_delta", "partial_json": json.dumps(block.input)}
 
 
@@ -312,7 +244,3 @@ def _assemble(events: Iterator[Body]) -> Body:
             case "message_delta":
                 message |= event["delta"]
     return message
-
-
-def _id(kind: str) -> str:
-    return f"{kind}_{uuid.uuid4().hex[:24]}"
