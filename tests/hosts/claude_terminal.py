@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from hosts.claude_client import VERSION, UnavailableError, client_environment, installed
+from hosts.claude_client import VERSION, client_environment, installed
 from hosts.messages_stub import MessagesStub
+from hosts.npm_client import UnavailableError
 
 
 class ClaudeTerminal:

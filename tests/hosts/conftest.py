@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hosts.claude_client import VERSION, UnavailableError, installed
+from hosts.claude_client import VERSION, installed
 from hosts.hooked_claude import HookedClaude
+from hosts.npm_client import UnavailableError
 
 
 @pytest.fixture(scope="session", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))

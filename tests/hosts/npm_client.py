@@ -8,12 +8,15 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from filelock import FileLock
 
-from hosts.claude_client import UnavailableError
+
+class UnavailableError(Exception):
+    """Tells why a client cannot be had here."""
 
 
 class Done(NamedTuple):
@@ -112,10 +115,19 @@ def run_client(command: Sequence[str], *, folder: Path, env: Mapping[str, str], 
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{command} still ran after {timeout} s: {_read(out)[-2000:]}{_read(err)}") from None
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _end(process)
         return Done(returncode, _read(out), _read(err))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a client that still runs: asked to, it ends its tools too, which may have process groups of their own."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _read(file: IO[bytes]) -> str:

@@ -16,10 +16,11 @@ from coherence.core.events import Event, Fault, Feedback, ToolCall, ToolResult, 
 from coherence.integrations.claude_code import statusline
 from coherence.lessons import LessonStore
 from coherence.store.store import Store
-from hosts.claude_client import VERSION, UnavailableError
+from hosts.claude_client import VERSION
 from hosts.claude_terminal import ClaudeTerminal
 from hosts.hooked_claude import HookedClaude
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, Wait, results_of, texts_of
+from hosts.npm_client import UnavailableError
 
 pytestmark = pytest.mark.hosts
 

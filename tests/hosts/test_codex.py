@@ -13,10 +13,10 @@ from coherence.core.events import Event, Message, ToolCall, ToolResult, Usage, d
 from coherence.integrations.codex import diagnosis
 from coherence.integrations.codex.diagnosis import diagnose_codex
 from coherence.store.store import Store
-from hosts.claude_client import UnavailableError
 from hosts.codex_client import installed, run_codex
 from hosts.hooked_home import HookedHome
 from hosts.messages_stub import Scripts, Step, Text, Tool
+from hosts.npm_client import UnavailableError
 from hosts.responses_stub import ResponsesStub, outputs_of, texts_of
 
 pytestmark = pytest.mark.hosts

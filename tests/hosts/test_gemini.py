@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hosts.claude_client import UnavailableError
 from hosts.gemini_stub import GeminiStub, results_of, texts_of
 from hosts.hooked_home import HookedHome
 from hosts.messages_stub import Scripts, Text, Tool
-from hosts.npm_client import Done, installed, run_client
+from hosts.npm_client import Done, UnavailableError, installed, run_client
 
 pytestmark = pytest.mark.hosts
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hosts.claude_client import UnavailableError
 from hosts.hooked_home import HookedHome
 from hosts.messages_stub import Fail, MessagesStub, Scripts, Text, Tool, Usage, results_of, texts_of
-from hosts.npm_client import Done, installed, run_client
+from hosts.npm_client import Done, UnavailableError, installed, run_client
 
 pytestmark = pytest.mark.hosts
 
