@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from hosts.claude_client import VERSION, installed
 from hosts.hooked_claude import HookedClaude
+from hosts.hooked_home import temporary
 from hosts.npm_client import UnavailableError
 
 
@@ -27,7 +26,5 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(version: str) -> Iterator[HookedClaude]:
     """Give a client with an empty home and project."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # short: a socket lies in it
-        made = HookedClaude(Path(name), version)
+    with temporary(lambda folder: HookedClaude(folder, version)) as made:
         yield made
-        made.stop_daemon()

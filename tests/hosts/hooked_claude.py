@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
-from coherence.core.events import Message, ToolCall, ToolResult, decode_event
-from coherence.integrations.daemon.folder import LOCK
+from coherence.core.events import ToolCall, ToolResult, decode_event
 from coherence.store.store import Store
 from hosts.claude_client import Finished, run_claude
+from hosts.hooked_home import WARMING, HookedHome
 from hosts.messages_stub import MessagesStub, results_of, texts_of
 from hosts.stub_server import Body
 
@@ -25,21 +27,14 @@ ADDED = "hook additional context: "
 REFUSED = "coherence refused this call"
 
 
-class HookedClaude:
+class HookedClaude(HookedHome):
     """The client of one version, with an empty home and project of its own."""
 
-    def __init__(self, folder: Path, version: str) -> None:
-        self.home, self.project, self.state = folder / "home", folder / "project", folder / "s"
-        self.home.mkdir()
-        self.project.mkdir()
-        self.version = version
-        self.env = {"COHERENCE_STATE": str(self.state), "COHERENCE_STORE": str(folder / "store.db")}
-        self.env |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    FILES: ClassVar[Mapping[str, str]] = {}
 
-    def coherence(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "coherence", *arguments]
-        env = {**os.environ, **self.env, "HOME": str(self.home)}
-        return subprocess.run(command, env=env, cwd=self.project, capture_output=True, text=True, check=True).stdout
+    def __init__(self, folder: Path, version: str) -> None:
+        super().__init__(folder, "claude-code")
+        self.version = version
 
     def hook(self, *, waits: bool = True) -> None:
         """Put in the hooks as a person does; by default the daemon is up before the session, as after the first one."""
@@ -63,13 +58,15 @@ class HookedClaude:
         """Start the daemon as a session's first event does, and wait for it."""
         command = ["-I", "-S", str(Path(sys.modules["coherence"].__path__[0]) / "integrations/daemon/hook.py")]
         env = {**os.environ, **self.env}
-        begin = b'{"hook_event_name": "SessionStart", "session_id": "warm", "source": "startup"}'
+        begin = {"hook_event_name": "SessionStart", "session_id": WARMING, "source": "startup"}
         until = time.monotonic() + 30
         asked = 0.0
         while not (self.state / "daemon.sock").exists() or not asked:
             if time.monotonic() - asked > 3:  # a daemon of another version may just have answered, and ended
                 asked = time.monotonic()
-                subprocess.run([sys.executable, *command, str(self.state)], input=begin, env=env, check=True)
+                subprocess.run(
+                    [sys.executable, *command, str(self.state)], input=json.dumps(begin).encode(), env=env, check=True
+                )
             assert time.monotonic() < until, (self.state / "daemon.log").read_text()
             time.sleep(0.05)
 
@@ -80,23 +77,6 @@ class HookedClaude:
                 if f"daemon\0run\0--state\0{self.state}\0".encode() in path.read_bytes():
                     return int(path.parent.name)
         raise AssertionError("no daemon runs")
-
-    def stop_daemon(self) -> None:
-        """Let the daemon write what it has, and end."""
-        self.coherence("daemon", "stop")
-        if self.state.exists():
-            with (self.state / LOCK).open("ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # it is held to the daemon's end
-
-    def kinds(self) -> dict[str, list[str]]:
-        """Return the kinds of the events that are stored, by agent."""
-        self.stop_daemon()
-        with Store(self.env["COHERENCE_STORE"]) as store:
-            return {
-                row.agent: [event.kind for event in store.events(row.id)]
-                for row in store.sessions()
-                if row.session != "warm"
-            }
 
     def calls(self) -> dict[str, dict[str, tuple[str, bool]]]:
         """Return the command of each stored call, and whether it has a result, by session and the call's id."""
@@ -115,9 +95,7 @@ class HookedClaude:
 
     def delivered(self) -> int:
         """Return how many pieces of guidance the transcript has shown."""
-        with Store(self.env["COHERENCE_STORE"]) as store:
-            events = [decode_event(event.data) for row in store.sessions() for event in store.events(row.id)]
-        return sum(isinstance(event, Message) and bool(event.firing) for event in events)
+        return sum(bool(said.firing) for said in self.messages())
 
 
 def told(stub: MessagesStub) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar, TypeVar
 
 from coherence.core.events import Message, decode_event
+from coherence.integrations.daemon.folder import LOCK
 from coherence.store.store import Store
+
+WARMING = "warm"
+"""Session of an event that a test itself reports, so that a daemon starts."""
 
 
 class HookedHome:
@@ -23,11 +32,15 @@ class HookedHome:
         Name of the client.
     """
 
+    FILES: ClassVar[Mapping[str, str]] = {"notes.txt": "nothing to see"}
+    """What is in the project to begin with."""
+
     def __init__(self, folder: Path, host: str) -> None:
         self.home, self.project, self.state = folder / "home", folder / "project", folder / "s"
         self.home.mkdir()
         self.project.mkdir()
-        (self.project / "notes.txt").write_text("nothing to see")
+        for name, text in self.FILES.items():
+            (self.project / name).write_text(text)
         self.host = host
         self._daemon: subprocess.Popen[bytes] | None = None
         self.env = {"COHERENCE_STATE": str(self.state), "COHERENCE_STORE": str(folder / "store.db")}
@@ -59,10 +72,9 @@ class HookedHome:
     def stop_daemon(self) -> None:
         """End the daemon, if one runs, and wait until it has written all that it knows."""
         self.coherence("daemon", "stop")
-        until = time.monotonic() + 60
-        while (self.state / "daemon.sock").exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        if self.state.exists():
+            with (self.state / LOCK).open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # it is held to the daemon's end
         if self._daemon is not None:
             self._daemon.wait(60)
 
@@ -77,10 +89,27 @@ class HookedHome:
         """Return the kinds of the events that are stored, by agent; the daemon ends."""
         self.stop_daemon()
         with Store(self.env["COHERENCE_STORE"]) as store:
-            return {row.agent: [event.kind for event in store.events(row.id)] for row in store.sessions()}
+            return {
+                row.agent: [event.kind for event in store.events(row.id)]
+                for row in store.sessions()
+                if row.session != WARMING
+            }
 
     def messages(self) -> list[Message]:
         """Return what was said in all sessions, guidance that was shown included."""
         with Store(self.env["COHERENCE_STORE"]) as store:
             events = [decode_event(event.data) for row in store.sessions() for event in store.events(row.id)]
         return [event for event in events if isinstance(event, Message)]
+
+
+_Home = TypeVar("_Home", bound=HookedHome)
+
+
+@contextmanager
+def temporary(make: Callable[[Path], _Home]) -> Iterator[_Home]:
+    """Make a home in a folder that goes at the end, after its daemon."""
+    # In /tmp, so that the name is short: a socket lies in it. What a client leaves running may still write there.
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as name:
+        home = make(Path(name))
+        yield home
+        home.stop_daemon()

@@ -82,7 +82,8 @@ def test_daemon_two_versions_at_once(host: HookedClaude, tmp_path: Path) -> None
     package = tmp_path / "package" / "coherence"
     shutil.copytree(coherence.__path__[0], package, ignore=shutil.ignore_patterns("__pycache__"))
     os.utime(package / "integrations/daemon/hook.py", ns=(1, 1))  # its time tells one version from another
-    other.env = {**host.env, "PYTHONPATH": str(package.parent), "PYTHONSAFEPATH": "1"}
+    shared = {name: host.env[name] for name in ("COHERENCE_STATE", "COHERENCE_STORE")}
+    other.env |= {**shared, "PYTHONPATH": str(package.parent), "PYTHONSAFEPATH": "1"}
     for each in (host, other):
         each.hook(waits=False)
     settings = [(each.home / ".claude/settings.json").read_text() for each in (host, other)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ from coherence.integrations.codex import diagnosis
 from coherence.integrations.codex.diagnosis import diagnose_codex
 from coherence.store.store import Store
 from hosts.codex_client import installed, run_codex
-from hosts.hooked_home import HookedHome
+from hosts.hooked_home import HookedHome, temporary
 from hosts.messages_stub import Scripts, Step, Text, Tool
 from hosts.npm_client import UnavailableError
 from hosts.responses_stub import ResponsesStub, outputs_of, texts_of
@@ -47,10 +45,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedHome]:
         installed()
     except UnavailableError as error:
         pytest.skip(str(error))
-    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as name:
-        made = HookedHome(Path(name), "codex")
+    with temporary(lambda folder: HookedHome(folder, "codex")) as made:
         yield made
-        made.stop_daemon()
 
 
 def recorded(host: HookedHome) -> list[Event]:

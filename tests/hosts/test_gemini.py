@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hosts.gemini_stub import GeminiStub, results_of, texts_of
-from hosts.hooked_home import HookedHome
+from hosts.hooked_home import HookedHome, temporary
+from hosts.init_checks import check_deletion, check_first_session, check_gone_package, check_removal
 from hosts.messages_stub import Scripts, Text, Tool
 from hosts.npm_client import Done, UnavailableError, installed, run_client
 
@@ -59,10 +58,8 @@ def host() -> Iterator[Host]:
         program = installed("@google/gemini-cli", os.environ.get("COHERENCE_HOSTS_GEMINI", VERSION), "gemini")
     except UnavailableError as error:
         pytest.skip(str(error))
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        made = Host(Path(name), program)
+    with temporary(lambda folder: Host(folder, program)) as made:
         yield made
-        made.stop_daemon()
 
 
 def told(stub: GeminiStub) -> str:
@@ -71,25 +68,10 @@ def told(stub: GeminiStub) -> str:
 
 @pytest.mark.parametrize("hooked", [True, False])
 def test_init_gemini_a_deletion_that_nobody_asked_for_is_denied(host: Host, hooked: bool) -> None:
-    victim = host.project / "victim"
-    victim.mkdir()
-    if hooked:
-        host.init()
-        host.start_daemon()
     with GeminiStub(SCRIPTS) as stub:
-        assert host.run("[[script:delete]] Tell me what is in this folder.", stub).returncode == 0
-        assert victim.exists() == hooked
-        refusals = [found["error"] for found in results_of(stub.turns[-1]) if "error" in found]
-    assert len(refusals) == hooked
-    if hooked:
-        assert "coherence refused this call" in refusals[0]
-        kinds = host.kinds()["gemini"]
-        assert kinds.count("tool_call") == kinds.count("tool_result") == 1  # ls
-        assert [said.content for said in host.messages()] == [
-            "[[script:delete]] Tell me what is in this folder.",
-            "I look.",
-            "Done.",
-        ]
+        check_deletion(host, lambda prompt: host.run(prompt, stub), hooked=hooked)
+        refused = [each for each in results_of(stub.turns[-1]) if "coherence refused this call" in str(each)]
+    assert len(refused) == hooked
 
 
 @pytest.mark.parametrize("script", ["loop", "unreadable"])
@@ -106,12 +88,8 @@ def test_init_gemini_a_loop_is_told_to_the_model_and_recorded(host: Host, script
 
 
 def test_init_gemini_the_first_session_in_an_empty_home_is_recorded(host: Host) -> None:
-    host.init()
     with GeminiStub(SCRIPTS) as stub:
-        assert host.run("[[script:loop]] Run missing.py.", stub).returncode == 0
-    host.wait_for_daemon()
-    kinds = host.kinds()["gemini"]
-    assert kinds.count("tool_call") == kinds.count("tool_result") == CALLS
+        check_first_session(host, lambda prompt: host.run(prompt, stub), calls=CALLS)
 
 
 def test_init_gemini_what_the_user_wants_is_told_again_after_a_compaction(host: Host) -> None:
@@ -139,23 +117,12 @@ def test_init_gemini_a_call_of_a_tool_that_does_not_exist_is_recorded(host: Host
 
 
 def test_init_gemini_a_package_that_is_gone_stops_no_work(host: Host) -> None:
-    host.init()
     path = host.home / ".gemini" / "settings.json"
-    path.write_text(path.read_text().replace(sys.executable, "/gone/python"))
     with GeminiStub(SCRIPTS) as stub:
-        done = host.run("[[script:delete]] Tell me what is in this folder.", stub)
-    assert done.returncode == 0
-    assert done.stdout.strip().endswith("Done.")
-    assert not (host.project / "notes.txt").exists()  # the script's deletion was made
+        check_gone_package(host, lambda prompt: host.run(prompt, stub), path)
 
 
 def test_init_gemini_removed_leaves_the_home_as_it_was(host: Host) -> None:
-    before = host.files()
-    host.init()
-    assert host.files() != before
-    host.init("--remove")
-    assert host.files() == before
     with GeminiStub(SCRIPTS) as stub:
-        assert host.run("[[script:loop]] Run missing.py.", stub).returncode == 0
+        check_removal(host, lambda prompt: host.run(prompt, stub))
         assert "<hook_context>" not in told(stub)
-    assert not host.state.exists()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hosts.claude_client import Finished, run_claude
-from hosts.hooked_home import HookedHome
+from hosts.hooked_home import HookedHome, temporary
 from hosts.messages_stub import MessagesStub, Scripts, Text, Tool, results_of, texts_of
 
 pytestmark = pytest.mark.hosts
@@ -35,10 +34,8 @@ class HttpHome(HookedHome):
 
 @pytest.fixture
 def home(version: str) -> Iterator[HttpHome]:
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        made = HttpHome(Path(name), version)
+    with temporary(lambda folder: HttpHome(folder, version)) as made:
         yield made
-        made.stop_daemon()
 
 
 def test_init_http_a_deletion_is_denied_and_a_loop_is_told(home: HttpHome) -> None:

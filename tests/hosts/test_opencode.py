@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hosts.hooked_home import HookedHome
+from hosts.hooked_home import HookedHome, temporary
+from hosts.init_checks import check_deletion, check_first_session, check_gone_package, check_removal
 from hosts.messages_stub import Fail, MessagesStub, Scripts, Text, Tool, Usage, results_of, texts_of
 from hosts.npm_client import Done, UnavailableError, installed, run_client
 
@@ -67,10 +66,8 @@ def host() -> Iterator[Host]:
         program = installed("opencode-ai", os.environ.get("COHERENCE_HOSTS_OPENCODE", VERSION), "opencode")
     except UnavailableError as error:
         pytest.skip(str(error))
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        made = Host(Path(name), program)
+    with temporary(lambda folder: Host(folder, program)) as made:
         yield made
-        made.stop_daemon()
 
 
 def told(stub: MessagesStub) -> str:
@@ -79,24 +76,10 @@ def told(stub: MessagesStub) -> str:
 
 @pytest.mark.parametrize("hooked", [True, False])
 def test_init_opencode_a_deletion_that_nobody_asked_for_is_denied(host: Host, hooked: bool) -> None:
-    victim = host.project / "victim"
-    victim.mkdir()
-    if hooked:
-        host.init()
-        host.start_daemon()
     with MessagesStub(SCRIPTS) as stub:
-        assert host.run("[[script:delete]] Tell me what is in this folder.", stub).returncode == 0
-        assert victim.exists() == hooked
-        refused = [block for block in results_of(stub.turns[-1]) if "coherence refused this call" in str(block)]
+        check_deletion(host, lambda prompt: host.run(prompt, stub), hooked=hooked)
+        refused = [each for each in results_of(stub.turns[-1]) if "coherence refused this call" in str(each)]
     assert len(refused) == hooked
-    if hooked:
-        kinds = host.kinds()["opencode"]
-        assert kinds.count("tool_call") == kinds.count("tool_result") == 1  # ls
-        assert [said.content for said in host.messages()] == [
-            "[[script:delete]] Tell me what is in this folder.",
-            "I look.",
-            "Done.",
-        ]
 
 
 @pytest.mark.parametrize("script", ["loop", "unreadable"])
@@ -113,12 +96,8 @@ def test_init_opencode_a_loop_is_told_to_the_model_and_recorded(host: Host, scri
 
 
 def test_init_opencode_the_first_session_in_an_empty_home_is_recorded(host: Host) -> None:
-    host.init()
     with MessagesStub(SCRIPTS) as stub:
-        assert host.run("[[script:loop]] Run missing.py.", stub).returncode == 0
-    host.wait_for_daemon()
-    kinds = host.kinds()["opencode"]
-    assert kinds.count("tool_call") == kinds.count("tool_result") == 9
+        check_first_session(host, lambda prompt: host.run(prompt, stub), calls=9)
 
 
 def test_init_opencode_a_subagent_is_recorded_as_an_agent_of_its_own(host: Host) -> None:
@@ -153,23 +132,12 @@ def test_init_opencode_a_fault_of_the_model_is_recorded(host: Host) -> None:
 
 
 def test_init_opencode_a_package_that_is_gone_stops_no_work(host: Host) -> None:
-    host.init()
     path = host.config / "plugins" / "coherence.js"
-    path.write_text(path.read_text().replace(sys.executable, "/gone/python"))
     with MessagesStub(SCRIPTS) as stub:
-        done = host.run("[[script:delete]] Tell me what is in this folder.", stub)
-    assert done.returncode == 0
-    assert "Done." in done.stdout
-    assert not (host.project / "notes.txt").exists()  # the script's deletion was made
+        check_gone_package(host, lambda prompt: host.run(prompt, stub), path)
 
 
 def test_init_opencode_removed_leaves_the_home_as_it_was(host: Host) -> None:
-    before = host.files()
-    host.init()
-    assert host.files() != before
-    host.init("--remove")
-    assert host.files() == before
     with MessagesStub(SCRIPTS) as stub:
-        assert host.run("[[script:loop]] Run missing.py.", stub).returncode == 0
+        check_removal(host, lambda prompt: host.run(prompt, stub))
         assert "returned the same error" not in told(stub)
-    assert not host.state.exists()
