@@ -14,6 +14,9 @@ from coherence.monitor.monitor import Monitor
 MAX_CONTEXT = 2_000
 """Characters of a text for the agent: clients show it no more than about these."""
 
+TRUST_IN_SUBAGENTS = 0.4
+"""Weight of a subagent's pressure for the one that started it, to begin with."""
+
 _MEASURING = ThreadPoolExecutor(4, "coherence-measuring")
 """Threads on which is measured what no hook waits for."""
 
@@ -73,11 +76,22 @@ class HostSession:
 
     def refuses(self, answer: Answer) -> bool:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
-        return "permissionDecision" in answer.get("hookSpecificOutput", ())
+        return answer.get("decision") == "deny" or "permissionDecision" in answer.get("hookSpecificOutput", ())
 
     def carries(self, payload: Payload) -> bool:
         """Tell whether the answer to an event can add a text to what the main agent reads next."""
         return text_of(payload, "hook_event_name") in self.CARRIERS and not text_of(payload, "agent_id")
+
+    def monitor_of(self, payload: Payload) -> Monitor:
+        """Return the monitor of the agent that an event is about; that of a subagent is made, once."""
+        agent_id = text_of(payload, "agent_id")
+        if not agent_id:
+            return self.monitor
+        # Ids may begin with the time: their ends tell them apart.
+        name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[-12:]}"
+        monitor = self.fleet.agent(name, parent=self.HOST, session=self.session, source="hook")
+        self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
+        return monitor
 
     def feed(self, told: Payload) -> None:
         """Take in what the client tells its status line; a client without one has nothing to tell."""
@@ -176,6 +190,11 @@ def context(event: str, text: str) -> Answer:
     {'hookSpecificOutput': {'hookEventName': 'PostToolUse', 'additionalContext': 'It failed twice.'}}
     """
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": excerpt(text, MAX_CONTEXT)}}
+
+
+def denied_alone(decision: Decision) -> Answer:
+    """Return the answer that refuses a call, with the reason, to a client that wants no ``hookSpecificOutput``."""
+    return {"decision": "deny", "reason": refusal(decision)}
 
 
 def denied(decision: Decision) -> Answer:

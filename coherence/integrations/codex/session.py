@@ -22,9 +22,6 @@ from coherence.integrations.host_session import (
 )
 from coherence.monitor.monitor import Monitor
 
-TRUST_IN_SUBAGENTS = 0.4
-"""Weight of a subagent's pressure for the one that started it, to begin with."""
-
 _RUNS_ON = "Process running with session ID"
 """Words in the output of a command that goes on in the background: a hook tells its end."""
 
@@ -225,13 +222,7 @@ class CodexSession(HostSession):
         """Return the agent that an event is about."""
         agent_id = text_of(payload, "agent_id")
         if agent_id not in self._agents:
-            monitor = self.monitor
-            if agent_id:
-                # Ids begin with the time: their ends tell them apart.
-                name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[-12:]}"
-                monitor = self.fleet.agent(name, parent=self.HOST, session=self.session, source="hook")
-                self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
-            self._agents[agent_id] = _Agent(monitor)
+            self._agents[agent_id] = _Agent(self.monitor_of(payload))
         self._agents[agent_id].follow(payload)
         return self._agents[agent_id]
 

@@ -11,7 +11,7 @@ from coherence.fleet.fleet import Fleet
 from coherence.integrations.briefing import Briefing
 from coherence.integrations.gemini.results import error_of, result_of
 from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
-from coherence.integrations.host_session import Answer, HostSession, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, Payload, context, denied_alone, text_of
 
 _ADDED = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 """What hooks have added to a prompt."""
@@ -56,10 +56,6 @@ class GeminiSession(HostSession):
             "AfterAgent": self._on_answer,
             "SessionEnd": self._on_end,
         }
-
-    def refuses(self, answer: Answer) -> bool:
-        """Tell whether an answer refuses a call, and not only adds to the error of one that has failed."""
-        return answer.get("decision") == "deny"
 
     def _catch_up(self, payload: Payload) -> None:
         """Record what the transcript says up to an event."""
@@ -122,7 +118,7 @@ class GeminiSession(HostSession):
         if decision or not self.steers:
             open_calls.append(self.monitor.tool_call(tool, arguments))
             return None
-        return {"decision": "deny", "reason": refusal(decision)}
+        return denied_alone(decision)
 
     def _on_result(self, payload: Payload) -> Answer | None:
         self._catch_up(payload)

@@ -8,11 +8,8 @@ from typing import Any
 
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.briefing import Briefing
-from coherence.integrations.host_session import Answer, HostSession, Payload, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, Payload, denied_alone, text_of
 from coherence.monitor.monitor import Monitor
-
-TRUST_IN_SUBAGENTS = 0.4
-"""Weight of a subagent's pressure for the one that started it, to begin with."""
 
 _QUOTED = re.compile(r'\A"([^"]*)"\Z')
 """Prompt of the command line, which the client puts between quotes."""
@@ -67,20 +64,11 @@ class OpenCodeSession(HostSession):
                 self._on_note(each)
         return super().handle(payload, steers=steers)
 
-    def refuses(self, answer: Answer) -> bool:
-        """Tell whether an answer refuses a call."""
-        return answer.get("decision") == "deny"
-
     def _agent(self, payload: Payload) -> _Agent:
         """Return the agent that an event is about."""
         agent_id = text_of(payload, "agent_id")
         if agent_id not in self._agents:
-            monitor = self.monitor
-            if agent_id:
-                name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[-12:]}"
-                monitor = self.fleet.agent(name, parent=self.HOST, session=self.session, source="hook")
-                self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
-            self._agents[agent_id] = _Agent(monitor)
+            self._agents[agent_id] = _Agent(self.monitor_of(payload))
         return self._agents[agent_id]
 
     def _on_note(self, note: Payload) -> None:
@@ -109,7 +97,7 @@ class OpenCodeSession(HostSession):
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
         decision = agent.monitor.check(tool, arguments)
         if not decision and self.steers:
-            return {"decision": "deny", "reason": refusal(decision)}
+            return denied_alone(decision)
         agent.calls.add(agent.monitor.tool_call(tool, arguments, call=text_of(payload, "call_id") or None))
         return None
 
