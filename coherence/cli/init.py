@@ -18,7 +18,8 @@ from coherence.integrations.codex import settings as codex
 from coherence.integrations.daemon.hook_command import hook_command, state_folder
 from coherence.integrations.daemon.http_place import HttpPlace, choose_place
 from coherence.integrations.gemini import settings as gemini
-from coherence.integrations.hook_settings import Change, Group, apply_change, planner_of
+from coherence.integrations.hook_plans import plan_change
+from coherence.integrations.hook_settings import Change, Group, apply_change
 from coherence.integrations.opencode import settings as opencode
 
 HOSTS: dict[str, ModuleType] = {
@@ -31,8 +32,7 @@ HOSTS: dict[str, ModuleType] = {
 
 It has ``SCOPES``; ``settings_path(scope)``; ``hook_groups(command)``; ``disabling_file(paths)`` and ``OFF_SWITCH``, the
 setting by which it runs no hooks; and ``NEXT_STEP``, what the user still has to do once the hooks are in, empty for
-nothing. Where the hooks are no settings of the form that :mod:`~coherence.integrations.hook_settings` knows, it has
-``plan_install(path, groups)`` and ``plan_removal(path, groups)`` of its own.
+nothing. How a change is planned, :mod:`~coherence.integrations.hook_plans` knows.
 """
 
 
@@ -98,8 +98,7 @@ def init(
         place = choose_place(state) if http and not remove else None
         if place is not None:
             groups = claude_code.hook_groups(command, place, observe=observe)
-        planner = planner_of(settings)
-        change: Change = (planner.plan_removal if remove else planner.plan_install)(path, groups)
+        change = plan_change(settings, path, groups, remove=remove)
         if not remove:
             _warn(settings, scope)
         if not change.needed:

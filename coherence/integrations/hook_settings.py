@@ -12,13 +12,11 @@ import math
 import os
 import re
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from coherence.core.errors import CoherenceError
@@ -198,7 +196,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     OSError
         It cannot be read.
     """
-    return parse_settings(_read(path) or b"{}", path)
+    return parse_settings(read_file(path) or b"{}", path)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -340,11 +338,6 @@ def backup_path(path: Path) -> Path:
     return path.with_name(path.name + BACKUP_ENDING)
 
 
-def planner_of(settings: ModuleType) -> ModuleType:
-    """Return the module that plans the changes of a client's settings: theirs where it has its own, or this one."""
-    return settings if hasattr(settings, "plan_install") else sys.modules[__name__]
-
-
 def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:
     """Plan that a settings file has the hooks of this package; nothing is written.
 
@@ -363,7 +356,7 @@ def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:
         It cannot be read.
     """
     check_place(path)
-    before = _read(path)
+    before = read_file(path)
     settings = {} if before is None else parse_settings(before, path)
     wanted = with_hooks(settings, groups)
     if _same(settings, wanted):
@@ -393,14 +386,14 @@ def plan_removal(path: Path, groups: Mapping[str, Group]) -> Change:
         As :func:`plan_install`.
     """
     check_place(path)
-    before = _read(path)
+    before = read_file(path)
     if before is None:
         return Change(path, None, None)
     settings = parse_settings(before, path)
     wanted = without_hooks(settings)
     if _same(settings, wanted):
         return Change(path, before, before)
-    saved = _read(backup_path(path))
+    saved = read_file(backup_path(path))
     if saved is not None:
         with suppress(SettingsError):
             original = parse_settings(saved, backup_path(path))
@@ -424,7 +417,7 @@ def apply_change(change: Change) -> None:
         It cannot be written; it is as it was.
     """
     check_place(change.path)
-    if _read(change.path) != change.before:
+    if read_file(change.path) != change.before:
         raise SettingsError(change.path, "it was changed meanwhile, and nothing was written; run the command again")
     if change.saves and change.before is not None:
         write_file(change.backup, change.before)
@@ -479,7 +472,14 @@ def check_place(path: Path) -> None:
             raise SettingsError(found, reason)
 
 
-def _read(path: Path) -> bytes | None:
+def read_file(path: Path) -> bytes | None:
+    """Return what is in a file, ``None`` if there is none.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
     try:
         with open_input(path) as file:
             return file.read()

@@ -83,7 +83,7 @@ class HostSession:
         return text_of(payload, "hook_event_name") in self.CARRIERS and not text_of(payload, "agent_id")
 
     def monitor_of(self, payload: Payload) -> Monitor:
-        """Return the monitor of the agent that an event is about; that of a subagent is made, once."""
+        """Return the monitor of the agent that an event is the first to tell of; that of a subagent is made."""
         agent_id = text_of(payload, "agent_id")
         if not agent_id:
             return self.monitor

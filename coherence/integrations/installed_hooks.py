@@ -9,7 +9,7 @@ from types import ModuleType
 from coherence.core.errors import CoherenceError
 from coherence.integrations.claude_code.diagnosis import Check
 from coherence.integrations.daemon.hook_command import hook_command
-from coherence.integrations.hook_settings import planner_of
+from coherence.integrations.hook_plans import plan_change
 
 
 def diagnose_hooks(host: str, settings: ModuleType, state: Path) -> list[Check]:
@@ -28,13 +28,14 @@ def diagnose_hooks(host: str, settings: ModuleType, state: Path) -> list[Check]:
 
 
 def _of_scope(host: str, settings: ModuleType, scope: str, state: Path) -> Iterator[Check]:
-    path, planner = settings.settings_path(scope), planner_of(settings)
+    path = settings.settings_path(scope)
     try:
-        removal = planner.plan_removal(path, settings.hook_groups(hook_command(state, host=host)))
-        if not removal.needed:
+        removal = plan_change(settings, path, settings.hook_groups(hook_command(state, host=host)), remove=True)
+        if removal.before is None or not removal.needed:
             return
         observes = b"--observe" in removal.before
-        change = planner.plan_install(path, settings.hook_groups(hook_command(state, observe=observes, host=host)))
+        groups = settings.hook_groups(hook_command(state, observe=observes, host=host))
+        change = plan_change(settings, path, groups)
         off = settings.disabling_file([path])
     except (CoherenceError, OSError) as error:
         yield Check(host, "WARN", str(error))

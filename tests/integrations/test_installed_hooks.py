@@ -9,7 +9,8 @@ import pytest
 
 from coherence.integrations.daemon.hook_command import hook_command
 from coherence.integrations.gemini import settings as gemini
-from coherence.integrations.hook_settings import apply_change, planner_of
+from coherence.integrations.hook_plans import plan_change
+from coherence.integrations.hook_settings import apply_change
 from coherence.integrations.installed_hooks import diagnose_hooks
 from coherence.integrations.opencode import settings as opencode
 
@@ -29,7 +30,7 @@ def install(host: str, settings: ModuleType, state: str, scope: str = "user", *,
     """Put the hooks in, and return their file."""
     path: Path = settings.settings_path(scope)
     groups = settings.hook_groups(hook_command(Path(state), observe=observe, host=host))
-    apply_change(planner_of(settings).plan_install(path, groups))
+    apply_change(plan_change(settings, path, groups))
     return path
 
 

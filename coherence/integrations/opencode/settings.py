@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from coherence.core.files import open_input
 from coherence.integrations.daemon.hook_command import is_hook_command
-from coherence.integrations.hook_settings import Change, Group, SettingsError, check_place
+from coherence.integrations.hook_settings import Change, Group, SettingsError, check_place, read_file
 
 Scope: TypeAlias = Literal["user", "project"]
 """Whom a plug-in is for: a user, or all who share a project."""
@@ -76,8 +75,8 @@ def plugin_text(command: str) -> str:
     return PLUGIN.read_text(encoding="utf-8").replace(_PLACE, json.dumps(shlex.split(command)), 1)
 
 
-def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:
-    """Plan that the plug-in lies in its file; nothing is written.
+def plan_plugin(path: Path, groups: Mapping[str, Group], *, remove: bool = False) -> Change:
+    """Plan that the plug-in lies in its file, or that the file goes; nothing is written.
 
     Parameters
     ----------
@@ -85,6 +84,8 @@ def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:
         The file.
     groups : mapping
         As :func:`hook_groups` returns them.
+    remove : bool
+        The file goes.
 
     Raises
     ------
@@ -93,40 +94,12 @@ def plan_install(path: Path, groups: Mapping[str, Group]) -> Change:
     OSError
         It cannot be read.
     """
-    before = _ours(path)
-    command = groups[EVENTS[0]]["hooks"][0]["command"]
-    return Change(path, before, plugin_text(command).encode())
-
-
-def plan_removal(path: Path, groups: Mapping[str, Group]) -> Change:
-    """Plan that the plug-in's file goes; nothing is written.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    groups : mapping
-        As :func:`hook_groups` returns them.
-
-    Raises
-    ------
-    SettingsError, OSError
-        As :func:`plan_install`.
-    """
-    return Change(path, _ours(path), None)
-
-
-def _ours(path: Path) -> bytes | None:
-    """Return what is in the file, ``None`` if there is none."""
     check_place(path)
-    try:
-        with open_input(path) as file:
-            found = file.read()
-    except FileNotFoundError:
-        return None
-    if not is_hook_command(found.decode(errors="replace")):
+    before = read_file(path)
+    if before is not None and not is_hook_command(before.decode(errors="replace")):
         raise SettingsError(path, "this is a plug-in of somebody else; move it away, or give it another name")
-    return found
+    command = groups[EVENTS[0]]["hooks"][0]["command"]
+    return Change(path, before, None if remove else plugin_text(command).encode())
 
 
 def disabling_file(paths: Iterable[Path]) -> Path | None:

@@ -14,8 +14,7 @@ from coherence.integrations.opencode.settings import (
     EVENTS,
     PLUGIN,
     hook_groups,
-    plan_install,
-    plan_removal,
+    plan_plugin,
     plugin_text,
     settings_path,
 )
@@ -24,36 +23,36 @@ COMMAND = hook_command(Path('/a "state"'), host="opencode")
 GROUPS = hook_groups(COMMAND)
 
 
-def test_plan_install_and_removal_leave_nothing_but_the_folder(tmp_path: Path) -> None:
+def test_plan_plugin_there_and_back_leaves_nothing_but_the_folder(tmp_path: Path) -> None:
     path = tmp_path / "plugins" / "coherence.js"
-    apply_change(plan_install(path, GROUPS))
+    apply_change(plan_plugin(path, GROUPS))
     assert path.read_text() == plugin_text(COMMAND)
-    assert not plan_install(path, GROUPS).needed
-    apply_change(plan_removal(path, GROUPS))
+    assert not plan_plugin(path, GROUPS).needed
+    apply_change(plan_plugin(path, GROUPS, remove=True))
     assert list(path.parent.iterdir()) == []
-    assert not plan_removal(path, GROUPS).needed
+    assert not plan_plugin(path, GROUPS, remove=True).needed
 
 
-def test_plan_install_replaces_the_plug_in_of_an_older_version(tmp_path: Path) -> None:
+def test_plan_plugin_replaces_the_plug_in_of_an_older_version(tmp_path: Path) -> None:
     path = tmp_path / "coherence.js"
     path.write_text('const COMMAND = ["python", "/old/coherence/integrations/daemon/hook.py"]')
-    apply_change(plan_install(path, GROUPS))
+    apply_change(plan_plugin(path, GROUPS))
     assert path.read_text() == plugin_text(COMMAND)
 
 
-def test_plan_a_plug_in_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_plan_plugin_a_plug_in_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "coherence.js"
     path.write_text("export const Mine = async () => ({})")
-    for plan in (plan_install, plan_removal):
+    for remove in (False, True):
         with pytest.raises(SettingsError, match=r"coherence\.js: this is a plug-in of somebody else"):
-            plan(path, GROUPS)
+            plan_plugin(path, GROUPS, remove=remove)
 
 
-def test_plan_install_writes_through_no_link(tmp_path: Path) -> None:
+def test_plan_plugin_writes_through_no_link(tmp_path: Path) -> None:
     path = tmp_path / "coherence.js"
     path.symlink_to(tmp_path / "elsewhere.js")
     with pytest.raises(SettingsError, match="symbolic link"):
-        plan_install(path, GROUPS)
+        plan_plugin(path, GROUPS)
 
 
 def test_plugin_text_names_the_command_of_the_hook_and_all_events() -> None:
