@@ -37,6 +37,9 @@ MAX_SPANS = 8
 BLOCK = "block"
 """Subject of a judgement that ends a block."""
 
+NOTE = "note"
+"""Subject of words that judge nothing: what the host tells beside the agent's life."""
+
 
 class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
     pass
@@ -154,6 +157,7 @@ class Usage(
         "input_tokens": "gen_ai.usage.input_tokens",
         "output_tokens": "gen_ai.usage.output_tokens",
         "model": "gen_ai.response.model",
+        "response_id": "gen_ai.response.id",
         "cost_usd": "coherence.cost_usd",
     },
 ):
@@ -167,6 +171,8 @@ class Usage(
     """Cost in US dollars."""
     model: str | None = None
     """Name of the model."""
+    response_id: str | None = None
+    """Id of the response at the provider."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):

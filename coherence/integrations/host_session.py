@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -12,6 +13,15 @@ from coherence.monitor.monitor import Monitor
 
 MAX_CONTEXT = 2_000
 """Characters of a text for the agent: clients show it no more than about these."""
+
+REFUSED = "coherence refused this call"
+"""Beginning of what an agent is told of a call that was refused."""
+
+MAX_NOTES = 200
+"""Events of a session that are not known and kept."""
+
+MAX_NOTE = 500
+"""Characters of one of them that are kept."""
 
 Payload = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -39,8 +49,9 @@ class HostSession:
         """True once the client has said that the session is over."""
         self.steers = True
         """False while an event is only recorded."""
-        self.monitor = fleet.agent(self.HOST, session=session, source="hook")
+        self.monitor = self.make_agent(self.HOST)
         """Monitor of the main agent."""
+        self._notes = 0
         self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
         """Name of an event -> what is done about it."""
 
@@ -50,18 +61,40 @@ class HostSession:
         Parameters
         ----------
         payload : mapping
-            What the client hands to a hook. Events and fields that are not known are passed over.
+            What the client hands to a hook. Of events that are not known, the beginning is kept as a note.
         steers : bool
             ``False`` records only: nothing is refused, and the agent is told nothing.
         """
         self.steers = steers
-        handler = self.handlers.get(text_of(payload, "hook_event_name"))
-        answer = handler(payload) if handler is not None else None
+        name = text_of(payload, "hook_event_name")
+        handler = self.handlers.get(name)
+        if handler is None:
+            self._note(name, payload)
+            return {}
+        answer = handler(payload)
         return answer if answer is not None and steers else {}
+
+    def make_agent(self, name: str, **options: Any) -> Monitor:
+        """Return the monitor of a new agent of the session."""
+        return self.fleet.agent(name, session=self.session, source="hook", **options)
+
+    def close(self) -> None:
+        """Record what waits, before the session's monitors are closed."""
+
+    def _note(self, name: str, payload: Payload) -> None:
+        """Keep an event that is not known, in a small form."""
+        self._notes += 1
+        if self._notes <= MAX_NOTES:
+            told = {field: value for field, value in payload.items() if field not in _COMMON}
+            self.monitor.note(excerpt(f"{name or 'an event without a name'} {json.dumps(told, default=str)}", MAX_NOTE))
 
     def refuses(self, answer: Answer) -> bool:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
         return "permissionDecision" in answer.get("hookSpecificOutput", ())
+
+
+_COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode")
+"""Fields of all events, which a note leaves out."""
 
 
 class News:
@@ -118,4 +151,4 @@ def context(event: str, text: str) -> Answer:
 def refusal(decision: Decision) -> str:
     """Return why a call is refused, in words for the agent."""
     reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")
-    return excerpt(f"coherence refused this call: {reason}", MAX_CONTEXT)
+    return excerpt(f"{REFUSED}: {reason}", MAX_CONTEXT)

@@ -145,6 +145,7 @@ class HostEvents(ABC):
         tokens_out: int | None = None,
         cost_usd: float | None = None,
         model: str | None = None,
+        response_id: str | None = None,
     ) -> None:
         """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``."""
 
@@ -154,6 +155,7 @@ class HostEvents(ABC):
                 None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
                 None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
                 _optional_text("model", model),
+                _optional_text("response_id", response_id),
             )
 
         self._record(make)
@@ -195,11 +197,15 @@ class HostEvents(ABC):
 
         def make() -> Event:
             id = check_text("guidance", guidance.id if is_a(guidance, Guidance) else guidance, empty=False)
-            if id == events.BLOCK:
+            if id in (events.BLOCK, events.NOTE):
                 raise ValueError("guidance must be a firing or its id; unblock() ends a block")
             return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
 
         self._record(make)
+
+    def note(self, text: str) -> None:
+        """Record what the host tells beside the agent's life, such as another model; no reading changes by it."""
+        self._record(lambda: events.Feedback(text=check_text("text", text, empty=False), about=events.NOTE))
 
     def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
         """Record something that the agent remembers; a later text of the same ``id`` replaces it."""

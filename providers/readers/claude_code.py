@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,7 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
                 memories.append((len(list(message_steps(messages))), text_of(message.content)))
             elif message.role == "assistant" and message.id in streamed:
                 _extend(streamed[message.id], message)
-            elif message.role != "user" or _keep_typed(message):
+            elif message.role != "user" or (keep_typed(message) and not typed_by_client(event)):
                 messages.append(message)
                 if message.role == "assistant" and message.id is not None:
                     streamed[message.id] = message
@@ -77,14 +78,23 @@ def _extend(message: AnthropicMessage, part: AnthropicMessage) -> None:
     message.ts = part.ts or message.ts
 
 
-def _keep_typed(message: AnthropicMessage) -> bool:
+def typed_by_client(event: Mapping[str, Any]) -> bool:
+    """Tell whether the client says that nobody typed the prompt of a line: a task in the background has ended."""
+    origin = event.get("origin")
+    return event.get("promptSource") == "system" or (
+        isinstance(origin, dict) and origin.get("kind") == "task-notification"
+    )
+
+
+def keep_typed(message: AnthropicMessage) -> bool:
     """Reduce a slash command to ``/name arguments``; ``False`` for what the client typed itself.
 
-    That is a command without arguments, a command's output, and the note that a task in the background has ended. All
-    are recorded as the user's words, and the first words of the user are the goal of the session.
+    That is a command without arguments, a command's output, the note that a task in the background has ended, and the
+    one that the user has interrupted the agent. All are recorded as the user's words, and the first words of the user
+    are the goal of the session.
     """
     text = text_of(message.content)
-    if text.startswith(("<local-command-", "<task-notification>")):
+    if text.startswith(("<local-command-", "<task-notification>", "[Request interrupted by user")):
         return False
     command = _tagged(text, "command-name") if text.startswith("<command-") else ""
     if not command:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
+from coherence.integrations.claude_code.agent import Agent
 from coherence.integrations.claude_code.results import result_of
-from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail
-from coherence.integrations.host_session import Answer, HostSession, News, Payload, context, refusal, text_of
+from coherence.integrations.host_session import Answer, HostSession, Payload, context, refusal, text_of
 from coherence.monitor.monitor import Monitor
 
 TRUST_IN_SUBAGENTS = 0.4
@@ -19,53 +21,6 @@ TRUST_IN_SUBAGENTS = 0.4
 
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
-
-
-class _Agent:
-    """One agent of a session: its monitor, its transcript, and what it was told."""
-
-    def __init__(self, monitor: Monitor, transcript: Path | None) -> None:
-        self.monitor = monitor
-        # What a session that goes on has written before was read then.
-        self._tail = TranscriptTail(transcript, at_end=bool(monitor.events(1))) if transcript is not None else None
-        self._usage: Entry | None = None
-        """Tokens of the message that is being written: each of its parts repeats them, the last one knows best."""
-        self._ahead: list[str] = []
-        """Words that a hook has told before the transcript."""
-        self._last_said = ""
-        self.news = News(monitor)
-
-    def catch_up(self, until: Collection[str] | None = None) -> None:
-        """Record what the transcript says, up to some calls."""
-        for entry in self._tail.read(until) if self._tail is not None else ():
-            if self._usage is not None and entry.kind != "context" and entry.message != self._usage.message:
-                self._record_usage()
-            if entry.kind == "usage":
-                self._usage = entry
-            elif entry.kind == "context":
-                self.news.seen(entry.value)
-            elif entry.kind == "text" and entry.value in self._ahead:
-                self._ahead.remove(entry.value)
-            elif entry.kind == "text":
-                self._last_said = entry.value
-                self.monitor.message(
-                    "assistant", entry.value, model=entry.model or None, response_id=entry.message or None
-                )
-        if until is None:
-            self._record_usage()
-
-    def _record_usage(self) -> None:
-        found, self._usage = self._usage, None
-        if found is not None and found.usage is not None:
-            tokens = found.usage.to_counters()
-            self.monitor.usage(tokens_in=tokens.tokens_in, tokens_out=tokens.tokens_out, model=found.model or None)
-
-    def say(self, text: str) -> None:
-        """Record the agent's last words, unless the transcript has told them."""
-        if text and text.strip() != self._last_said.strip():
-            self._ahead.append(text)
-            self.monitor.message("assistant", text)
-        self._last_said = ""
 
 
 class ClaudeCodeSession(HostSession):
@@ -86,7 +41,7 @@ class ClaudeCodeSession(HostSession):
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         super().__init__(fleet, session)
-        self._agents: dict[str, _Agent] = {}
+        self._agents: dict[str, Agent] = {}
         """Id of a subagent, empty for the main agent -> the agent."""
         self.handlers = {
             "SessionStart": self._on_start,
@@ -104,7 +59,17 @@ class ClaudeCodeSession(HostSession):
             "SessionEnd": self._on_end,
         }
 
-    def _agent(self, payload: Payload) -> _Agent:
+    def make_agent(self, name: str, **options: Any) -> Monitor:
+        """Return the monitor of a new agent, which measures after each step as it is known from the transcript."""
+        config = msgspec.structs.replace(self.fleet.config, tick="manual")
+        return super().make_agent(name, config=config, **options)
+
+    def close(self) -> None:
+        """Record what waits for transcripts."""
+        for agent in self._agents.values():
+            agent.close()
+
+    def _agent(self, payload: Payload) -> Agent:
         """Return the agent that an event is about."""
         agent_id = text_of(payload, "agent_id")
         if agent_id not in self._agents:
@@ -116,12 +81,14 @@ class ClaudeCodeSession(HostSession):
                 if transcript is not None:
                     transcript = path.with_suffix("") / "subagents" / f"agent-{Path(agent_id).name}.jsonl"
                 name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[:12]}"
-                monitor = self.fleet.agent(name, parent=self.HOST, session=self.session, source="hook")
+                monitor = self.make_agent(name, parent=self.HOST)
                 self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
-            self._agents[agent_id] = _Agent(monitor, transcript)
+            self._agents[agent_id] = Agent(monitor, transcript)
         return self._agents[agent_id]
 
     def _on_start(self, payload: Payload) -> Answer | None:
+        if text_of(payload, "source") in ("startup", "clear"):
+            self._agent(payload).begin()
         facts = self.monitor.state.facts
         if text_of(payload, "source") != "compact" or not facts.goal:
             return None
@@ -132,18 +99,17 @@ class ClaudeCodeSession(HostSession):
 
     def _on_prompt(self, payload: Payload) -> None:
         prompt = text_of(payload, "prompt")
-        agent = self._agent(payload)
-        agent.catch_up()
-        if not prompt.startswith(_NO_REQUEST):
-            agent.monitor.message("user", prompt)
+        self._agent(payload).prompt(prompt, text_of(payload, "prompt_id"), counts=not prompt.startswith(_NO_REQUEST))
 
     def _on_call(self, payload: Payload) -> Answer | None:
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
-        agent.catch_up({text_of(payload, "tool_use_id")})
+        id = text_of(payload, "tool_use_id")
+        agent.prepare(id)
         decision = agent.monitor.check(tool, arguments)
         if decision or not self.steers:
-            agent.monitor.tool_call(tool, arguments, call=text_of(payload, "tool_use_id") or None)
+            agent.call(id, tool, arguments)
             return None
+        agent.refuse(id, tool, arguments)
         return _denied(decision)
 
     def _on_result(self, payload: Payload) -> None:
@@ -151,11 +117,9 @@ class ClaudeCodeSession(HostSession):
         self._record_result(payload, result_of(response), error=False)
         if isinstance(response, Mapping) and isinstance(response.get("agentId"), str):
             # It was started before the client told by which prompt.
-            subagent = self._agent(
-                {**payload, "agent_id": response["agentId"], "agent_type": _kind_of(payload)}
-            ).monitor
-            if not subagent.state.facts.goal and text_of(response, "prompt"):
-                subagent.goal(text_of(response, "prompt"))
+            subagent = self._agent({**payload, "agent_id": response["agentId"], "agent_type": _kind_of(payload)})
+            if not subagent.monitor.state.facts.goal and text_of(response, "prompt"):
+                subagent.prompt(text_of(response, "prompt"), text_of(payload, "prompt_id"))
 
     def _on_failure(self, payload: Payload) -> None:
         self._record_result(payload, text_of(payload, "error"), error=True)
@@ -165,33 +129,30 @@ class ClaudeCodeSession(HostSession):
         self._record_result(payload, f"The call was not permitted: {reason}", error=True)
 
     def _record_result(self, payload: Payload, text: Any, *, error: bool) -> None:
-        duration, agent = payload.get("duration_ms"), self._agent(payload)
-        agent.catch_up({text_of(payload, "tool_use_id")})
-        agent.monitor.tool_result(
+        duration = payload.get("duration_ms")
+        self._agent(payload).result(
+            text_of(payload, "tool_use_id"),
+            text_of(payload, "tool_name"),
+            payload.get("tool_input"),
             text,
             error=error,
             duration_s=duration / 1e3 if isinstance(duration, int | float) and duration >= 0 else None,
-            call=text_of(payload, "tool_use_id") or None,
-            tool=text_of(payload, "tool_name") or None,
         )
 
     def _on_batch(self, payload: Payload) -> Answer | None:
         agent, calls = self._agent(payload), payload.get("tool_calls")
         asked = [each for each in calls if isinstance(each, Mapping)] if isinstance(calls, list) else []
-        agent.catch_up({text_of(each, "tool_use_id") for each in asked})
+        agent.end_step({text_of(each, "tool_use_id"): each.get("tool_response") for each in asked})
         text = agent.news.next()
         return context("PostToolBatch", text) if text else None
 
     def _on_subagent(self, payload: Payload) -> None:
-        self._agent(payload)
+        self._agent(payload).begin()
 
     def _on_stop(self, payload: Payload) -> None:
         if "agent_type" in payload and not text_of(payload, "agent_type"):
             return  # the end of a compaction
-        agent = self._agent(payload)
-        agent.catch_up()
-        agent.say(text_of(payload, "last_assistant_message"))
-        agent.monitor.decide()
+        self._agent(payload).end_turn(text_of(payload, "last_assistant_message"))
 
     def _on_stop_failure(self, payload: Payload) -> None:
         said = text_of(payload, "last_assistant_message") or text_of(payload, "error")
@@ -201,8 +162,9 @@ class ClaudeCodeSession(HostSession):
         self.monitor.compaction(text_of(payload, "compact_summary"))
 
     def _on_end(self, payload: Payload) -> None:
+        self._agent(payload)  # so that its transcript is read, whatever hooks have told
         for agent in self._agents.values():
-            agent.catch_up()
+            agent.end_turn()
         self.ended = True
         self.fleet.flush()
 

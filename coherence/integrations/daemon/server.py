@@ -279,7 +279,10 @@ class HookDaemon:
         with self._lock:
             found = self._open.pop(name, None)
         if found is not None:
-            found.session.fleet.close()
+            try:
+                found.session.close()
+            finally:
+                found.session.fleet.close()
 
     def close(self) -> None:
         """Close all sessions and the store."""
