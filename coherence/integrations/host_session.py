@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -17,11 +16,17 @@ MAX_CONTEXT = 2_000
 REFUSED = "coherence refused this call"
 """Beginning of what an agent is told of a call that was refused."""
 
-MAX_NOTES = 200
-"""Events of a session that are not known and kept."""
+UNTOLD = "hooks"
+"""Part that failed, in faults about events that no hook has told and that were found elsewhere."""
 
-MAX_NOTE = 500
-"""Characters of one of them that are kept."""
+ABSENT = "daemon"
+"""Part that failed, in faults about events that were told later, because no daemon answered."""
+
+MAX_NOTES = 200
+"""Events and fields of a session that are not known and kept."""
+
+MAX_NOTE, MAX_FIELDS, MAX_VALUE = 500, 20, 100
+"""Characters of one of them that are kept, fields of an event, and characters of a field."""
 
 Payload = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -43,6 +48,9 @@ class HostSession:
     HOST: ClassVar[str]
     """Name of the client, and of a session's main agent; a subagent's name begins with it."""
 
+    FIELDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that payloads of known events have; empty: nobody looks for others."""
+
     def __init__(self, fleet: Fleet, session: str) -> None:
         self.fleet, self.session = fleet, session
         self.ended = False
@@ -52,6 +60,7 @@ class HostSession:
         self.monitor = self.make_agent(self.HOST)
         """Monitor of the main agent."""
         self._notes = 0
+        self._noted: set[str] = set()
         self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
         """Name of an event -> what is done about it."""
 
@@ -61,7 +70,8 @@ class HostSession:
         Parameters
         ----------
         payload : mapping
-            What the client hands to a hook. Of events that are not known, the beginning is kept as a note.
+            What the client hands to a hook. Events that are not known are kept as notes, in a small form, and so is
+            the first value of a field that is not known.
         steers : bool
             ``False`` records only: nothing is refused, and the agent is told nothing.
         """
@@ -69,8 +79,11 @@ class HostSession:
         name = text_of(payload, "hook_event_name")
         handler = self.handlers.get(name)
         if handler is None:
-            self._note(name, payload)
+            self._note(name or "an event without a name", payload)
             return {}
+        if self.FIELDS and (new := payload.keys() - self.FIELDS - self._noted):
+            self._noted |= new
+            self._note(f"{name} with new fields", {field: payload[field] for field in sorted(new)})
         answer = handler(payload)
         return answer if answer is not None and steers else {}
 
@@ -78,15 +91,21 @@ class HostSession:
         """Return the monitor of a new agent of the session."""
         return self.fleet.agent(name, session=self.session, source="hook", **options)
 
+    def come_late(self) -> None:
+        """Record that no daemon answered, so that what follows is told late; of a session that begins so, nothing."""
+        if self.monitor.state.facts.seq:
+            self.monitor.fault(ABSENT, "no daemon answered: what follows was kept by hooks, and nothing was refused")
+
     def close(self) -> None:
         """Record what waits, before the session's monitors are closed."""
 
-    def _note(self, name: str, payload: Payload) -> None:
-        """Keep an event that is not known, in a small form."""
+    def _note(self, what: str, payload: Payload) -> None:
+        """Keep what is not known, in a small form."""
         self._notes += 1
         if self._notes <= MAX_NOTES:
-            told = {field: value for field, value in payload.items() if field not in _COMMON}
-            self.monitor.note(excerpt(f"{name or 'an event without a name'} {json.dumps(told, default=str)}", MAX_NOTE))
+            told = [(field, _small(value)) for field, value in payload.items() if field not in _COMMON]
+            values = ", ".join(f"{excerpt(field, MAX_VALUE)}: {value}" for field, value in told[:MAX_FIELDS])
+            self.monitor.note(excerpt(f"{excerpt(what, MAX_VALUE)}: {values}", MAX_NOTE))
 
     def refuses(self, answer: Answer) -> bool:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
@@ -95,6 +114,13 @@ class HostSession:
 
 _COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode")
 """Fields of all events, which a note leaves out."""
+
+
+def _small(value: Any) -> str:
+    """Return a value in a few characters, without a look into what may be large."""
+    if isinstance(value, list | dict):
+        return f"{type(value).__name__} of {len(value)}"
+    return excerpt(value if isinstance(value, str) else repr(value), MAX_VALUE)
 
 
 class News:

@@ -24,9 +24,9 @@ class _Line(msgspec.Struct):
 def read_claude_code(source: Source) -> Iterator[Transcript]:
     """Yield the one session of the file, without subagents; summaries are its memories.
 
-    A file of nothing but a subagent's lines is that subagent's run.
+    A file of nothing but a subagent's messages is that subagent's run.
     """
-    alone = all(_is_sidechain(document.value) for document in source.documents)
+    alone = all(_is_sidechain(document.value) for document in source.documents if _is_said(document.value))
     session: str | None = None
     messages: list[AnthropicMessage] = []
     streamed: dict[str, AnthropicMessage] = {}
@@ -63,6 +63,11 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
     if source.torn is not None:
         warnings.append(f"line {source.torn.line}, the last, left out: {source.torn.reason}")
     yield source.transcript(message_steps(messages), id=session, memories=memories, warnings=warnings)
+
+
+def _is_said(event: object) -> bool:
+    """Tell whether a line is a message, and no note of the client, which does not say whose it is."""
+    return isinstance(event, dict) and event.get("type") in ("user", "assistant")
 
 
 def _is_sidechain(event: object) -> bool:

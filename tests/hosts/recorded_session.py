@@ -60,7 +60,7 @@ DROPPED = ("slug", "version", "gitBranch", "userType", "entrypoint", "requestId"
 PLACE = "/home/user/shop"
 
 _PYTHON = re.compile(r"/[\w./-]+/bin/python3")
-_NOTE = re.compile(r"<note>.*?</note>\n?", re.DOTALL)
+_NOTE = re.compile(r"<note>.*?</note>\n?| \(file state is current in your context[^)]*\)", re.DOTALL)
 
 
 def step(said: str, *calls: Tool, tokens: tuple[int, int, int]) -> Step:

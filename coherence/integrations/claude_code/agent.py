@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coherence.core.readings import number_of
 from coherence.integrations.claude_code.known import Known
 from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail, shown_text
-from coherence.integrations.host_session import REFUSED, News
+from coherence.integrations.host_session import REFUSED, UNTOLD, News
 from coherence.monitor.monitor import Monitor
-
-GAP = "hooks"
-"""Part that failed, in faults that tell what no hook has told."""
 
 MAX_TICKS = 64
 """Steps that are measured for one event; of a longer gap, the rest is recorded and measured at once."""
@@ -175,7 +173,7 @@ class Agent:
         if not self._goes_on:
             lost, self._lost = self._tail.left_out - self._lost, self._tail.left_out
             if lost and self._is_hooked:
-                self.monitor.fault(GAP, f"{lost:,} bytes of the transcript were too many to read")
+                self.monitor.fault(UNTOLD, f"{lost:,} bytes of the transcript were too many to read")
         return not self._goes_on
 
     def _skip_recorded(self, tail: TranscriptTail) -> None:
@@ -184,6 +182,8 @@ class Agent:
         if places:
             self._lost = tail.left_out  # it lies before
             after, kept = tail.waiting[places[-1] :], tail.waiting[places[0] : places[-1]]
+            messages = [tail.waiting[at].message for at in places]
+            self._message = next((each for each in reversed(messages) if each), "")
             missed = [each for each in kept if each.kind not in ("prompt", "context") and not self._is_known(each)]
             tail.waiting = [*missed, *after]
 
@@ -276,8 +276,8 @@ class Agent:
                 missed += id not in self._refused and not (said or "").startswith(_INVALID)
                 self._record_call(id, made)
         if missed and self._is_hooked:
-            calls = "call was" if missed == 1 else "calls were"
-            self.monitor.fault(GAP, f"{missed} {calls} told by no hook, and taken from the transcript")
+            calls = number_of(missed, "call")
+            self.monitor.fault(UNTOLD, f"{calls} taken from the transcript: no hook told, or the daemon was killed")
 
     def _result_of(self, id: str, response: Any) -> _Result | None:
         """Return the result of a call as the agent was shown it, ``None`` if it is not known."""

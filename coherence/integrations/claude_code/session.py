@@ -22,6 +22,15 @@ TRUST_IN_SUBAGENTS = 0.4
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
 
+_FIELDS = (
+    "agent_id agent_transcript_path agent_type background_tasks compact_summary context_tokens cwd duration_ms "
+    "effort error estimated_cache_write_usd hook_event_name is_interrupt last_assistant_message model "
+    "permission_mode prompt prompt_cache_likely_expired prompt_id reason seconds_since_last_response "
+    "session_crons session_id source stop_hook_active tool_calls tool_input tool_name tool_response "
+    "tool_use_id transcript_path trigger"
+)
+"""Fields of the payloads of 2.1.330."""
+
 
 class ClaudeCodeSession(HostSession):
     """Follow one session of Claude Code.
@@ -38,6 +47,7 @@ class ClaudeCodeSession(HostSession):
     """
 
     HOST = "claude-code"
+    FIELDS = frozenset(_FIELDS.split())
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         super().__init__(fleet, session)

@@ -138,13 +138,14 @@ class HookDaemon:
         self.read_spool()  # a hook may just have missed the socket
         return self._take(raw)
 
-    def _take(self, raw: bytes) -> bytes:
+    def _take(self, raw: bytes, late: set[str] | None = None) -> bytes:
+        """Take in a request; of those that come late, ``late`` holds the sessions that had some before."""
         try:
             request = read_request(raw)
             if request.build != self.build:
                 LOGGER.info("another version of the package is installed: this daemon ends")
                 self._retired.set()
-            answer = self._answer(request)
+            answer = self._answer(request, late)
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
@@ -153,10 +154,13 @@ class HookDaemon:
             return b""
         return msgspec.json.encode(answer) if answer else b""
 
-    def _answer(self, request: Request) -> dict[str, Any]:
+    def _answer(self, request: Request, late: set[str] | None = None) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
+            if late is not None and name not in late:
+                late.add(name)
+                found.session.come_late()
             answer = found.session.handle(request.payload, steers=request.steers)
             if answer and found.session.refuses(answer):
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
@@ -233,7 +237,8 @@ class HookDaemon:
     def read_spool(self) -> int:
         """Take in the payloads that came while no daemon ran, in their order; return how many."""
         with self._spool_lock:
-            taken = []
+            taken: list[Path] = []
+            late: set[str] = set()
             for path in sorted({*(self.folder / hook.SPOOL).glob("*.payload")} - self._unreadable):
                 try:
                     raw = path.read_bytes()
@@ -241,7 +246,7 @@ class HookDaemon:
                     LOGGER.exception("a payload is left in the spool")
                     self._unreadable.add(path)
                 else:
-                    self._take(raw)
+                    self._take(raw, late)
                     taken.append(path)
             if taken:
                 self._flush()  # before they go: a daemon may be killed at any time

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.server import HookDaemon
+from coherence.integrations.host_session import ABSENT
 from coherence.providers.hashing import HashingEmbedder
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -49,6 +52,20 @@ class Player:
             self.daemon.close()
         self.daemon = None
 
+    def save(self) -> None:
+        """Remember what is on the disk by now."""
+        assert self.daemon is not None
+        self.daemon._flush()
+        with closing(sqlite3.connect("store.db")) as store, closing(sqlite3.connect("saved.db")) as saved:
+            store.backup(saved)
+
+    def kill(self) -> None:
+        """Have the daemon killed, so that nothing is on the disk of what came after :meth:`save`."""
+        self.stop()
+        for path in self.folder.glob("store.db*"):
+            path.unlink()
+        (self.folder / "saved.db").rename("store.db")
+
     def play(self, at: int) -> bytes:
         """Let the client do what it did up to one of the hooks, and run the hook."""
         self.write(HOOKS[at]["lines"])
@@ -80,11 +97,14 @@ def told(store: Store, session: SessionRow) -> Iterator[Any]:
     - what a hook asked before a call: nobody asks when a transcript is scored;
     - guidance, and whether it has reached the agent: a scored run has nobody to guide;
     - times, durations, and numbers of events, which count those questions too;
+    - the note that no daemon answered for a time;
     - names of models and ids of answers, which a scored run is not told;
     - pressure of subagents that reaches the main agent: a transcript is that of one agent.
     """
     for event in store.events(session.id):
         data = json.loads(event.data)
+        if event.kind == "fault" and data["where"] == ABSENT:
+            continue
         if event.kind != "tick" and not data.get("coherence.firing"):
             yield event.kind, *(data.get(name) for name in _MEANING[event.kind])
         elif "gen_ai.tool.name" not in data and event.reading is not None and event.decision is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from integrations.claude_code.played import HOOKS, SESSION, Player, told
 
-from coherence.integrations.claude_code.agent import GAP
+from coherence.integrations.host_session import UNTOLD
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
@@ -112,6 +112,29 @@ def test_daemon_down_for_a_stretch_folds_the_spool_to_the_same(
     same(player, through_one_daemon)
 
 
+@pytest.mark.parametrize(
+    ("saved", "killed"),
+    [
+        *((2, 5), (1, 9), (17, 18), (17, 19), (17, 24), (33, 42), (42, 46), (44, 47), (50, 56)),
+        *(pytest.param(at, at + 5, marks=pytest.mark.slow) for at in range(2, LAST - 7)),
+    ],
+)
+def test_daemon_killed_before_it_wrote_records_and_decides_the_same(
+    saved: int, killed: int, player: Player, through_one_daemon: dict[str, list[Any]]
+) -> None:
+    player.start()
+    for at in range(LAST):
+        if at == saved:
+            player.save()
+        if at == killed:
+            player.kill()
+            player.start()
+        player.play(at)
+    player.stop()
+    found = [each for each in player.told()[MAIN] if each[0] != "fault"]
+    assert found == through_one_daemon[MAIN]
+
+
 def calls_in(hooks: range) -> int:
     """Return how many calls of the main agent only these hooks have told of."""
 
@@ -137,7 +160,7 @@ def test_daemon_takes_from_the_transcript_what_no_hook_has_told(
             player.play(at)
     player.stop()
     found = player.told()[MAIN]
-    gaps = [each[2] for each in found if each[:2] == ("fault", GAP)]
+    gaps = [each[2] for each in found if each[:2] == ("fault", UNTOLD)]
     assert [each for each in found if each[0] != "fault"] == through_one_daemon[MAIN]
     assert sum(int(each.split()[0]) for each in gaps) == calls_in(lost)
 
@@ -158,5 +181,5 @@ def test_daemon_down_and_hooks_lost_counts_nothing_twice(
     assert [each for each in found if each[0] != "fault"] == through_one_daemon[MAIN]
     # of the calls whose beginning or end was told, none is missing
     assert [each[2] for each in found if each[0] == "fault"] == [
-        "2 calls were told by no hook, and taken from the transcript"
+        "2 calls taken from the transcript: no hook told, or the daemon was killed"
     ]

@@ -121,7 +121,7 @@ def test_handle_an_event_that_is_not_known_is_kept_in_a_small_form_and_changes_n
         assert answer == {}
     notes = [each.text for each in kinds(fleet) if isinstance(each, Feedback) and each.about == NOTE]
     assert len(notes) == MAX_NOTES
-    assert notes[0].startswith('Elicitation {"server": "s", "number": 0, "text": "xxx')
+    assert notes[0].startswith("Elicitation: server: s, number: 0, text: xxx")
     assert all(len(note) <= MAX_NOTE + 1 for note in notes)  # and a mark that something is left out
     after = fleet.agent(ClaudeCodeSession.HOST).decide()
     assert (after.kind, [each.rule for each in after.findings]) == (
@@ -129,6 +129,20 @@ def test_handle_an_event_that_is_not_known_is_kept_in_a_small_form_and_changes_n
         [each.rule for each in before.findings],
     )
     assert fleet.agent(ClaudeCodeSession.HOST).counters.calls == 0
+
+
+def test_handle_fields_that_are_not_known_are_kept_once(fleet: Fleet) -> None:
+    session = ClaudeCodeSession(fleet, "s1")
+    for payload in PAYLOADS:
+        session.handle(payload)
+    told = [each.text for each in kinds(fleet) if isinstance(each, Feedback)]
+    assert {each.partition(":")[0] for each in told} == {
+        payload["hook_event_name"] for payload in PAYLOADS if payload["hook_event_name"] not in session.handlers
+    }
+    for number in range(3):
+        session.handle(call("ls", number, sandbox={"net": False, "files": []}, depth=number))
+    (new,) = [each.text for each in kinds(fleet) if isinstance(each, Feedback)][len(told) :]
+    assert new == "PreToolUse with new fields: depth: 0, sandbox: dict of 2"
 
 
 def test_handle_a_call_that_ran_in_spite_of_a_refusal_is_recorded(fleet: Fleet, tmp_path: Path) -> None:
@@ -158,7 +172,7 @@ def test_handle_what_a_client_refused_before_any_hook_is_no_gap(fleet: Fleet, tm
         session.handle(event("Stop", last_assistant_message="", **at))
     assert [each.call_id for each in kinds(fleet) if isinstance(each, ToolCall)] == ["t1", "t2"]
     assert [each.message for each in kinds(fleet) if isinstance(each, Fault)] == [
-        "1 call was told by no hook, and taken from the transcript"
+        "1 call taken from the transcript: no hook told, or the daemon was killed"
     ]
 
 

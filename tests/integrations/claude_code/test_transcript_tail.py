@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coherence.core.files import open_input
 from coherence.integrations.claude_code import transcript_tail
 from coherence.integrations.claude_code.transcript_tail import (
     MAX_BEHIND,
@@ -106,7 +106,7 @@ def test_up_to_words_ends_with_the_message_that_has_them_or_before_a_prompt(tmp_
 
 
 @pytest.fixture
-def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count what is read of transcripts, one number a reading."""
     counts: list[int] = []
 
@@ -128,9 +128,8 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             counts.append(len(found))
             return found
 
-    opened = transcript_tail.open_input
-    monkeypatch.setattr(transcript_tail, "open_input", lambda path: Counting(opened(path)))
-    yield counts
+    monkeypatch.setattr(transcript_tail, "open_input", lambda path: Counting(open_input(path)))
+    return counts
 
 
 def test_read_a_transcript_of_100_mb_reads_a_bounded_part_at_each_event(tmp_path: Path, bytes_read: list[int]) -> None:
