@@ -67,8 +67,10 @@ class Agent:
         """Of that message, as long as it is not recorded."""
         self._usage: Entry | None = None
         """Tokens of that message: each of its parts repeats them, the last one knows best."""
-        self._untold: dict[str, _Call] = {}
-        """Calls of that message that no hook has told yet."""
+        self._made: dict[str, _Call] = {}
+        """Calls of that message that are not recorded: no hook has told them yet, or one before them."""
+        self._told: set[str] = set()
+        """Those of them that a hook has told."""
         self._waiting: dict[str, _Call] = {}
         """Calls that hooks have told before the transcript."""
         self._refused: dict[str, _Call] = {}
@@ -94,9 +96,11 @@ class Agent:
         """Take in that a call is made."""
         if id and id in self._known:
             return
-        made = self._untold.pop(id, None)
-        if made is not None or self._tail is None or not id:
-            self._record_call(id, made or _Call(tool, arguments))
+        if id in self._made:
+            self._told.add(id)
+            self._record_told()
+        elif self._tail is None or not id:
+            self._record_call(id, _Call(tool, arguments))
         else:
             _put(self._waiting, id, _Call(tool, arguments))
 
@@ -223,9 +227,10 @@ class Agent:
             self._words.append(entry)
         elif entry.value not in self._known:
             self._open_message(entry)
-            _put(self._untold, entry.value, _Call(entry.tool, entry.data))
+            _put(self._made, entry.value, _Call(entry.tool, entry.data))
             if self._waiting.pop(entry.value, None) is not None:
-                self._record_call(entry.value, self._untold.pop(entry.value))
+                self._told.add(entry.value)
+            self._record_told()
         elif self._words:
             self._open_message(entry)
 
@@ -256,7 +261,7 @@ class Agent:
         if whole:
             for id in list(self._waiting):
                 self._record_call(id, self._waiting.pop(id))
-        self._record_missed(shown)
+        self._record_made(shown)
         self._record_usage()
         if not self._known.is_measured:
             self._tick()
@@ -265,16 +270,27 @@ class Agent:
                 self._record_result(id, found)
         self._shown.clear()
 
-    def _record_missed(self, shown: Mapping[str, Any]) -> None:
-        """Record the calls of the message that no hook has told: now none will."""
+    def _record_told(self) -> None:
+        """Record the calls of the message that hooks have told, up to the first that none has: its hook may run yet."""
+        for id in list(self._made):
+            if id in self._told:
+                self._record_call(id, self._made.pop(id))
+            elif id not in self._refused:
+                break
+
+    def _record_made(self, shown: Mapping[str, Any]) -> None:
+        """Record the calls of the message that are left, also those that no hook has told: now none will."""
         missed = 0
-        untold, self._untold = self._untold, {}
-        for id, made in untold.items():
+        for id, made in self._made.items():
             said = self._shown[id].data if id in self._shown else None
             refused = REFUSED in said if said is not None else id in self._refused
-            if not refused and (said is not None or id in shown):
+            if id in self._told:
+                self._record_call(id, made)
+            elif not refused and (said is not None or id in shown):
                 missed += id not in self._refused and not (said or "").startswith(_INVALID)
                 self._record_call(id, made)
+        self._made.clear()
+        self._told.clear()
         if missed and self._is_hooked:
             calls = number_of(missed, "call")
             self.monitor.fault(UNTOLD, f"{calls} taken from the transcript: no hook told, or the daemon was killed")

@@ -115,7 +115,7 @@ def test_daemon_down_for_a_stretch_folds_the_spool_to_the_same(
 @pytest.mark.parametrize(
     ("saved", "killed"),
     [
-        *((2, 5), (1, 9), (17, 18), (17, 19), (17, 24), (33, 42), (42, 46), (44, 47), (50, 56)),
+        *((2, 5), (1, 9), (11, 16), (17, 18), (17, 19), (17, 24), (33, 42), (42, 46), (44, 47), (50, 56)),
         *(pytest.param(at, at + 5, marks=pytest.mark.slow) for at in range(2, LAST - 7)),
     ],
 )
