@@ -63,6 +63,8 @@ class Agent:
         self._has_caught_up = False
         self._message = ""
         """Id of the message whose step is under way."""
+        self._opened = ""
+        """Id of the newest message that was recorded here; what follows in it is no repetition."""
         self._words: list[Entry] = []
         """Of that message, as long as it is not recorded."""
         self._usage: Entry | None = None
@@ -240,7 +242,8 @@ class Agent:
         self._words.clear()
         if words.strip() in self._known.ahead:
             self._known.ahead.remove(words.strip())
-        elif part.message not in self._known:
+        elif part.message not in self._known or (words and part.message == self._opened):
+            self._opened = part.message
             self.monitor.message("assistant", words, model=part.model or None, response_id=part.message or None)
             self._known.last_said, self._known.is_measured = words, False
         self._known.add(part.message)

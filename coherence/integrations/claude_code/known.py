@@ -104,7 +104,8 @@ class Known:
 
     def tell_ahead(self, words: str) -> None:
         """Remember words that the transcript will tell again."""
-        self.ahead = [*self.ahead, words.strip()][-MAX_TEXTS:]
+        if words.strip():
+            self.ahead = [*self.ahead, words.strip()][-MAX_TEXTS:]
 
     def told_prompt(self, id: str, text: str) -> bool:
         """Take in a prompt of a hook; ``False`` if the transcript has told it before."""

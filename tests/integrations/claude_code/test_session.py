@@ -307,6 +307,24 @@ def test_handle_words_and_tokens_come_from_the_transcript_once_and_in_order(
     assert order == [Message, Message, ToolCall, Message]  # a call waits for the words before it
 
 
+def test_handle_words_between_two_calls_of_a_message_are_recorded_between_them(fleet: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    at = {"transcript_path": str(path)}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="List the files.", **at))
+    for number, words in ((1, "First here."), (2, "Then there.")):
+        write(path, assistant("m1", {"type": "text", "text": words}))
+        write(path, assistant("m1", {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}))
+    for number in (1, 2):
+        session.handle(call("ls", number, **at))
+    told = [
+        each.content if isinstance(each, Message) else each.call_id
+        for each in kinds(fleet)
+        if isinstance(each, Message | ToolCall)
+    ]
+    assert told == ["List the files.", "First here.", "t1", "Then there.", "t2"]
+
+
 def test_handle_guidance_counts_as_delivered_once_the_transcript_shows_it(fleet: Fleet, tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     path.touch()
