@@ -235,7 +235,7 @@ class HostEvents(ABC):
         self._record(lambda: events.Feedback(text=check_text("text", text, empty=False), about=events.NOTE))
 
     def tick(self) -> None:
-        """Have what was recorded so far measured as :meth:`Monitor.decide` measures it, in its turn; never waits for that.
+        """Have what was recorded so far measured as :meth:`Monitor.decide` does, in its turn; never waits for that.
 
         With ``config.tick="manual"``, the order of records and ticks alone says what is measured.
 

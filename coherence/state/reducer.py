@@ -150,7 +150,7 @@ class AgentState(EventDetector[Facts]):
         if not _is_aside(event):
             facts.chars += len(observed.text.raw)
         self.detectors.observe(observed)
-        if type(event) is not Ticked:
+        if type(event) is not Ticked and not _is_note(event):
             facts.changed_seq = seq
 
     def on_goal(self, observed: Observed) -> None:
@@ -566,7 +566,11 @@ def note_quality(facts: Facts, seq: int, score: float) -> None:
 
 def _is_aside(event: Event) -> bool:
     """Tell whether the text of an event is for the record alone, and no part of what the agent reads or writes."""
-    return type(event) is Fault or (type(event) is Feedback and event.about == NOTE)
+    return type(event) is Fault or _is_note(event)
+
+
+def _is_note(event: Event) -> bool:
+    return type(event) is Feedback and event.about == NOTE
 
 
 def note_spending(facts: Facts, seq: int, usage: Usage, cost_usd: float | None) -> None:

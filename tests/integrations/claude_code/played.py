@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from coherence.core.events import NOTE
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.server import HookDaemon
@@ -97,13 +98,13 @@ def told(store: Store, session: SessionRow) -> Iterator[Any]:
     - what a hook asked before a call: nobody asks when a transcript is scored;
     - guidance, and whether it has reached the agent: a scored run has nobody to guide;
     - times, durations, and numbers of events, which count those questions too;
-    - the note that no daemon answered for a time;
+    - the note that no daemon answered for a time, and what hooks tell beside the agents' life;
     - names of models and ids of answers, which a scored run is not told;
     - pressure of subagents that reaches the main agent: a transcript is that of one agent.
     """
     for event in store.events(session.id):
         data = json.loads(event.data)
-        if event.kind == "fault" and data["where"] == ABSENT:
+        if (event.kind == "fault" and data["where"] == ABSENT) or data.get("about") == NOTE:
             continue
         if event.kind != "tick" and not data.get("coherence.firing"):
             yield event.kind, *(data.get(name) for name in _MEANING[event.kind])
