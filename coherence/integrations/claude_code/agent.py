@@ -213,7 +213,7 @@ class Agent:
                 self.monitor.goal(text)
             self._record_prompt(text)
 
-    def end_turn(self, said: str = "") -> None:
+    def end_turn(self, said: str) -> None:
         """Take in that the agent waits, with its last words."""
         if self._read():
             assert self._tail is not None
@@ -224,6 +224,13 @@ class Agent:
             self.monitor.message("assistant", said)
             self._known.last_said = said
             self._tick()
+
+    def catch_up(self) -> None:
+        """Take in all that the transcript says by now."""
+        if self._read():
+            assert self._tail is not None
+            self._take(len(self._tail.waiting))
+        self._settle(whole=True)
 
     def close(self) -> None:
         """Record what waits for a transcript that is not there; another is read on when the session goes on."""

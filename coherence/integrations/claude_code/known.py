@@ -45,9 +45,9 @@ class Known:
     def of(cls, monitor: Monitor) -> Known:
         """Return what the store holds of a monitor's session."""
         known = cls()
-        if monitor.store is None:
-            return known
         newest = monitor.state.facts.seq
+        if monitor.store is None or not newest:
+            return known
         for row in monitor.store.sessions(agent=monitor.agent):
             if row.session == monitor.session:
                 for event in monitor.store.events(row.id, after=max(newest - MAX_EVENTS, 0)):

@@ -64,6 +64,8 @@ class ClaudeCodeSession(HostSession):
         self._schedules_unblocking = False
         """True while the client will enter in the person's place what ends a block."""
         self._reports = Reports()
+        self._stood: dict[str, int] = {}
+        """Id of a subagent, empty for the main agent -> number of its newest decision that was looked at."""
         self._is_cleared = False
         """True from when the user has cleared the conversation to their next request."""
         self.handlers = {
@@ -90,9 +92,12 @@ class ClaudeCodeSession(HostSession):
         return super().make_agent(name, config=config, **options)
 
     def close(self) -> None:
-        """Record what waits for transcripts."""
-        for agent in self._agents.values():
+        """Record what waits for transcripts, and note where every call is refused."""
+        for agent_id, agent in self._agents.items():
             agent.close()
+            result = agent.monitor.result
+            if result is not None and result.decision.seq > self._stood.get(agent_id, 0):
+                self._stand({"agent_id": agent_id}, result.decision)
 
     def _agent(self, payload: Payload) -> Agent:
         """Return the agent that an event is about."""
@@ -174,6 +179,7 @@ class ClaudeCodeSession(HostSession):
 
     def _stand(self, payload: Payload, decision: Decision) -> None:
         """Note whether an agent is refused every call from now on."""
+        self._stood[text_of(payload, "agent_id")] = decision.seq
         if self.steers:
             answer = denial(decision) if refuses_all(decision, self.fleet.config) else None
             self.standing[("PreToolUse", text_of(payload, "agent_id"))] = answer
@@ -250,7 +256,7 @@ class ClaudeCodeSession(HostSession):
         self.monitor.fault("model", said or "unknown")
 
     def _on_full_context(self, payload: Payload) -> None:
-        self._agent(payload).end_turn()  # what was said before belongs before the compaction
+        self._agent(payload).catch_up()  # what was said before belongs before the compaction
 
     def _on_compaction(self, payload: Payload) -> None:
         summary = text_of(payload, "compact_summary")
@@ -261,7 +267,7 @@ class ClaudeCodeSession(HostSession):
     def _on_end(self, payload: Payload) -> None:
         self._agent(payload)  # so that its transcript is read, whatever hooks have told
         for agent in self._agents.values():
-            agent.end_turn()
+            agent.catch_up()
             if agent.costs.waiting:
                 agent.monitor.usage(cost_usd=agent.costs.take())
         self.ended = True

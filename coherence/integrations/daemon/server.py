@@ -209,7 +209,7 @@ class HookDaemon:
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             elif request.steers and (self.folder / hook.BLOCKED).exists():  # somebody may have let the call through
                 forget_refusal(self.folder, name, hook.call_key(request.payload))
-            self._keep_standing(name, request, found.session)
+            self._keep_standing(name, found.session)
             if found.session.unblocked:
                 found.session.unblocked = False
                 forget_refusals(self.folder, name)
@@ -236,11 +236,15 @@ class HookDaemon:
         line = take_canary(self.folder, name, text_of(payload, "transcript_path"))
         return context(text_of(payload, "hook_event_name"), line) if line else {}
 
-    def _keep_standing(self, name: str, request: Request, session: HostSession) -> None:
+    def _keep_standing(self, name: str, session: HostSession) -> None:
         """Have hooks refuse all calls of agents that are refused all, also when no daemon runs."""
         while session.standing:
             (event, agent), answer = session.standing.popitem()
-            asked = {"hook_event_name": event, "session_id": request.payload["session_id"], "agent_id": agent or None}
+            asked: dict[str, object] = {
+                "hook_event_name": event,
+                "session_id": session.session,
+                "agent_id": agent or None,
+            }
             if answer is None:
                 forget_refusal(self.folder, name, hook.agent_key(asked))
             else:
@@ -440,6 +444,7 @@ class HookDaemon:
         if found is None:
             return
         found.session.close()
+        self._keep_standing(name, found.session)
         try:
             _write_all(found.session.fleet)
         except StoreError as error:
