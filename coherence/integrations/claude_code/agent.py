@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,9 @@ from coherence.monitor.monitor import Monitor
 
 MAX_TICKS = 64
 """Steps that are measured for one event; of a longer gap, the rest is recorded and measured at once."""
+
+LAG_S = 0.5
+"""Seconds for which the end of a turn waits for its last words in the transcript."""
 
 MAX_CALLS = 1_000
 """Calls and results that wait; the oldest leave."""
@@ -128,7 +132,7 @@ class Agent:
         self._calls.append(call)
 
     def note_trouble(self) -> None:
-        """Remember that a call of this step has failed."""
+        """Remember that what was told of this step is no plain yes."""
         self._trouble = True
 
     def tell(self) -> str:
@@ -217,6 +221,10 @@ class Agent:
         """Take in that the agent waits, with its last words."""
         if self._read():
             assert self._tail is not None
+            until = monotonic() + LAG_S
+            while self._awaits(said, self._tail) and monotonic() < until:
+                sleep(LAG_S / 20)
+                self._tail.read()
             self._take(self._tail.up_to_words(said))
         self._settle(whole=True)
         if said.strip() and said.strip() != self._known.last_said.strip():
@@ -224,6 +232,11 @@ class Agent:
             self.monitor.message("assistant", said)
             self._known.last_said = said
             self._tick()
+
+    def _awaits(self, said: str, tail: TranscriptTail) -> bool:
+        """Tell whether the transcript is about to tell words: their tokens are to be measured with them."""
+        new = said.strip() and said.strip() != self._known.last_said.strip()
+        return bool(new) and tail.exists and not tail.has_words(said)
 
     def catch_up(self) -> None:
         """Take in all that the transcript says by now."""

@@ -169,6 +169,8 @@ class ClaudeCodeSession(HostSession):
         agent.prepare(id)
         decision = agent.monitor.check(tool, arguments, wait=agent.troubled)
         self._stand(payload, decision)
+        if decision.kind != "continue":
+            agent.note_trouble()
         if decision or not self.steers:
             agent.note_call(tool, arguments)
             agent.call(id, tool, arguments)
@@ -261,6 +263,7 @@ class ClaudeCodeSession(HostSession):
     def _on_compaction(self, payload: Payload) -> None:
         summary = text_of(payload, "compact_summary")
         self.monitor.compaction(summary)
+        self._agent(payload).note_trouble()  # what it has cost is told after the next step
         if text := measured(self._forbidden(), summary):
             self.monitor.note(text)
 

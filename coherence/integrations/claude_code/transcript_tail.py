@@ -118,6 +118,10 @@ class TranscriptTail:
                 return at
         return None
 
+    def has_words(self, text: str) -> bool:
+        """Tell whether some words wait."""
+        return any(each.kind == "text" and each.value.strip() == text.strip() for each in self.waiting)
+
     def up_to_words(self, text: str) -> int:
         """Return how many entries wait up to the message that ends with some words; without it, to the next prompt."""
         wanted, end = text.strip(), 0
