@@ -239,10 +239,15 @@ class Agent:
         return bool(new) and tail.exists and not tail.has_words(said)
 
     def catch_up(self) -> None:
-        """Take in all that the transcript says by now."""
+        """Take in all that the transcript says up to the next prompt that no hook has told."""
         if self._read():
             assert self._tail is not None
-            self._take(len(self._tail.waiting))
+            new = (
+                at
+                for at, each in enumerate(self._tail.waiting)
+                if each.kind == "prompt" and each.value and not self._known.is_told(each.message, each.value)
+            )
+            self._take(next(new, len(self._tail.waiting)))
         self._settle(whole=True)
 
     def close(self) -> None:

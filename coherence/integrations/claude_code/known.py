@@ -121,6 +121,10 @@ class Known:
         self.is_interrupted = False
         return not _drop(self._taken, id, text) and _keep(self._told, id, text)
 
+    def is_told(self, id: str, text: str) -> bool:
+        """Tell whether a hook has told a prompt of the transcript."""
+        return any(_is_same(each, id, text) for each in self._told)
+
     def took_prompt(self, id: str, text: str) -> bool:
         """Take in a prompt of the transcript; ``False`` if a hook has told it before."""
         return not _drop(self._told, id, text, or_oldest=True) and _keep(self._taken, id, text)
@@ -132,12 +136,16 @@ def _keep(prompts: list[tuple[str, str]], id: str, text: str) -> bool:
     return True
 
 
+def _is_same(prompt: tuple[str, str], id: str, text: str) -> bool:
+    return prompt[0] == id if prompt[0] and id else prompt[1] == text.strip()
+
+
 def _drop(prompts: list[tuple[str, str]], id: str, text: str, *, or_oldest: bool = False) -> bool:
     """Take a prompt away, the same by its id or, where one of both has none, by its words.
 
     The transcript has some prompts in other words than the hook: then the oldest one without an id is meant.
     """
-    same = [each for each in prompts if (each[0] == id if each[0] and id else each[1] == text.strip())]
+    same = [each for each in prompts if _is_same(each, id, text)]
     same += [each for each in prompts if or_oldest and not (each[0] and id)]
     if same:
         prompts.remove(same[0])
