@@ -45,7 +45,7 @@ _INVALID = "<tool_use_error>"
 """Beginning of the result of a call that the client itself has refused before any hook was asked."""
 
 
-_ASIDE = ("prompt", "context", "interruption")
+_ASIDE = ("prompt", "context", "interruption", "compaction")
 """Entries that are not missed where others follow them that are recorded."""
 
 
@@ -238,14 +238,15 @@ class Agent:
         new = said.strip() and said.strip() != self._known.last_said.strip()
         return bool(new) and tail.exists and not tail.has_words(said)
 
-    def catch_up(self) -> None:
-        """Take in all that the transcript says up to the next prompt that no hook has told."""
+    def catch_up(self, *, to_compaction: bool = False) -> None:
+        """Take in all that the transcript says, up to the next prompt that no hook has told, or to a compaction."""
         if self._read():
             assert self._tail is not None
             new = (
                 at
                 for at, each in enumerate(self._tail.waiting)
-                if each.kind == "prompt" and each.value and not self._known.is_told(each.message, each.value)
+                if (to_compaction and each.kind == "compaction")
+                or (each.kind == "prompt" and each.value and not self._known.is_told(each.message, each.value))
             )
             self._take(next(new, len(self._tail.waiting)))
         self._settle(whole=True)
@@ -302,6 +303,8 @@ class Agent:
                 self._settle()
                 if self._known.took_prompt(entry.message, entry.value) and entry.value:
                     self._record_prompt(entry.value)
+            elif entry.kind == "compaction":
+                self._settle()
             elif entry.kind in ("refusal", "interruption"):
                 self._take_interruption(entry)
             elif entry.kind == "result":

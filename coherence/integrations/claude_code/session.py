@@ -258,7 +258,7 @@ class ClaudeCodeSession(HostSession):
         self.monitor.fault("model", said or "unknown")
 
     def _on_full_context(self, payload: Payload) -> None:
-        self._agent(payload).catch_up()  # what was said before belongs before the compaction
+        self._agent(payload).catch_up(to_compaction=True)  # what was said before belongs before the compaction
 
     def _on_compaction(self, payload: Payload) -> None:
         summary = text_of(payload, "compact_summary")

@@ -23,7 +23,9 @@ MAX_BEHIND = 16_000_000
 MAX_WAITING = 10_000
 """Entries that wait for the event to which they belong; the oldest leave."""
 
-Kind: TypeAlias = Literal["prompt", "text", "usage", "call", "result", "context", "refusal", "interruption"]
+Kind: TypeAlias = Literal[
+    "prompt", "text", "usage", "call", "result", "context", "refusal", "interruption", "compaction"
+]
 
 _OF_CALLS = ("call", "result", "refusal")
 
@@ -199,7 +201,9 @@ def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
         yield from _of_results(read, blocks)
         if any(_text(block, "text").startswith(_INTERRUPTED) for block in blocks):
             yield Entry("interruption", "")
-        elif read.get("isMeta") is not True and read.get("isCompactSummary") is not True:
+        elif read.get("isCompactSummary") is True:
+            yield Entry("compaction", "")
+        elif read.get("isMeta") is not True:
             yield from _of_prompt(read, message)
 
 

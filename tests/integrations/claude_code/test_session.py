@@ -221,6 +221,24 @@ def test_handle_what_a_client_refused_before_any_hook_is_no_gap(fleet: Fleet, tm
     ]
 
 
+def test_handle_what_follows_a_compaction_is_no_gap_where_hooks_tell_of_it_late(fleet: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    at = {"transcript_path": str(path)}
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("SessionStart", source="startup", **at))
+    session.handle(event("UserPromptSubmit", prompt="List the files.", **at))
+    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "The files are asked."}}
+    write(path, assistant("m1", {"type": "text", "text": "I look."}), summary)
+    write(path, assistant("m2", {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}))
+    write(path, result_line("t1", "a.py"))
+    session.handle(event("PreCompact", trigger="auto", **at))
+    session.handle(event("PostCompact", trigger="auto", compact_summary="The files are asked.", **at))
+    session.handle(call("ls", 1, **at))
+    session.handle(event("PostToolBatch", tool_calls=[{"tool_use_id": "t1"}], **at))
+    told = [each for each in kinds(fleet) if isinstance(each, Message | Compaction | ToolCall | ToolResult | Fault)]
+    assert [type(each) for each in told] == [Message, Message, Compaction, Message, ToolCall, ToolResult]
+
+
 def test_handle_a_long_history_is_recorded_and_measured_a_bounded_number_of_times(fleet: Fleet, tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     for number in range(200):
