@@ -198,8 +198,9 @@ def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
         yield from _of_message(message)
     elif isinstance(message, dict) and read.get("type") == "user":
         blocks = [block for block in _list(message.get("content")) if isinstance(block, dict)]
+        texts = [_text(block, "text") for block in blocks]
         yield from _of_results(read, blocks)
-        if any(_text(block, "text").startswith(_INTERRUPTED) for block in blocks):
+        if any(text.startswith(_INTERRUPTED) for text in [_text(message, "content"), *texts]):
             yield Entry("interruption", "")
         elif read.get("isCompactSummary") is True:
             yield Entry("compaction", "")

@@ -10,6 +10,7 @@ from typing import IO, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from integrations.claude_code.payloads import interrupted_line, refused_line
 
 from coherence.core.files import open_input
 from coherence.integrations.claude_code import transcript_tail
@@ -191,9 +192,7 @@ def test_entries_of_a_result_have_its_text_as_the_agent_was_shown_it() -> None:
         (prompt("<task-notification>7</task-notification>"), [""]),
         (prompt("It ended.", origin={"kind": "task-notification"}), [""]),
         (prompt("It ended.", promptSource="system"), [""]),
-        (prompt("[Request interrupted by user for tool use]"), [""]),
         (prompt("A caveat.", isMeta=True), []),
-        (prompt("A summary.", isCompactSummary=True), []),
         (prompt("For a subagent.", isSidechain=True), []),
     ],
 )
@@ -203,6 +202,22 @@ def test_entries_of_a_prompt_have_words_if_a_person_typed_them(line: dict[str, A
     if line.get("isSidechain"):
         (of_it,) = entries_of(json.dumps(line).encode(), of_subagent=True)
         assert of_it.value == "For a subagent."
+
+
+@pytest.mark.parametrize(
+    ("line", "entries"),
+    [
+        (prompt("A summary.", isCompactSummary=True), [Entry("compaction", "")]),
+        (prompt("[Request interrupted by user for tool use]"), [Entry("interruption", "")]),
+        (interrupted_line(), [Entry("interruption", "")]),
+        (refused_line("t1"), [Entry("refusal", "t1", ran=True)]),
+        (refused_line("t1", toolDenialBeforeRun=True), [Entry("refusal", "t1", ran=False)]),
+    ],
+)
+def test_entries_of_what_the_user_stopped_and_of_a_compaction_are_no_prompts_and_no_results(
+    line: dict[str, Any], entries: list[Entry]
+) -> None:
+    assert list(entries_of(json.dumps(line).encode())) == entries
 
 
 def test_entries_of_what_a_hook_added_and_of_the_clients_own_messages() -> None:
