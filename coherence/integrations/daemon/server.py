@@ -394,6 +394,7 @@ class HookDaemon:
                     rotate_log()
                     server.handle_request()
                     self._close_idle()
+            self.read_spool()  # there may be room to write by now
         finally:
             self.close()
 
