@@ -157,6 +157,7 @@ class Usage(
         "input_tokens": "gen_ai.usage.input_tokens",
         "output_tokens": "gen_ai.usage.output_tokens",
         "model": "gen_ai.response.model",
+        "response_id": "gen_ai.response.id",
         "cost_usd": "coherence.cost_usd",
         "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
     },
@@ -173,6 +174,8 @@ class Usage(
     """Name of the model."""
     cached_tokens: int | None = None
     """Tokens that the model read from a cache; they are among the input tokens."""
+    response_id: str | None = None
+    """Id of the response at the provider."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):

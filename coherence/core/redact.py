@@ -194,7 +194,7 @@ NAMES_OF: Mapping[type, tuple[str, ...]] = {
     Feedback: ("about",),
     ToolCall: ("tool_name", "call_id"),
     ToolResult: ("tool_name", "call_id", "error_type"),
-    Usage: ("model",),
+    Usage: ("model", "response_id"),
     Memory: ("id",),
     Correction: ("id",),
     Fault: ("where", "error_type"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from coherence.core.decisions import Decision, Guidance
@@ -17,8 +16,20 @@ MAX_CONTEXT = 2_000
 TRUST_IN_SUBAGENTS = 0.4
 """Weight of a subagent's pressure for the one that started it, to begin with."""
 
-_MEASURING = ThreadPoolExecutor(4, "coherence-measuring")
-"""Threads on which is measured what no hook waits for."""
+REFUSED = "coherence refused this call"
+"""Beginning of what an agent is told of a call that was refused."""
+
+UNTOLD = "hooks"
+"""Part that failed, in faults about events that no hook has told and that were found elsewhere."""
+
+ABSENT = "daemon"
+"""Part that failed, in faults about events that were told later, because no daemon answered."""
+
+MAX_NOTES = 200
+"""Events and fields of a session that are not known and kept."""
+
+MAX_NOTE, MAX_FIELDS, MAX_VALUE = 500, 20, 100
+"""Characters of one of them that are kept, fields of an event, and characters of a field."""
 
 Payload = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -42,6 +53,8 @@ class HostSession:
 
     CARRIERS: ClassVar[frozenset[str]] = frozenset()
     """Events whose answer can add a text, as :func:`context` has it, to what the agent reads next."""
+    FIELDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that payloads of known events have; empty: nobody looks for others."""
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         self.fleet, self.session = fleet, session
@@ -51,8 +64,10 @@ class HostSession:
         """True once the person has ended in a prompt what blocks; refusals that are kept end then, too."""
         self.steers = True
         """False while an event is only recorded."""
-        self.monitor = fleet.agent(self.HOST, session=session, source="hook")
+        self.monitor = self.make_agent(self.HOST)
         """Monitor of the main agent."""
+        self._notes = 0
+        self._noted: set[str] = set()
         self.handlers: dict[str, Callable[[Payload], Answer | None]] = {}
         """Name of an event -> what is done about it."""
         self.standing: dict[tuple[str, str], Answer | None] = {}
@@ -65,14 +80,42 @@ class HostSession:
         Parameters
         ----------
         payload : mapping
-            What the client hands to a hook. Events and fields that are not known are passed over.
+            What the client hands to a hook. Events that are not known are kept as notes, in a small form, and so is
+            the first value of a field that is not known.
         steers : bool
             ``False`` records only: nothing is refused, and the agent is told nothing.
         """
         self.steers = steers
-        handler = self.handlers.get(text_of(payload, "hook_event_name"))
-        answer = handler(payload) if handler is not None else None
+        name = text_of(payload, "hook_event_name")
+        handler = self.handlers.get(name)
+        if handler is None:
+            self._note(name or "an event without a name", payload)
+            return {}
+        if self.FIELDS and (new := payload.keys() - self.FIELDS - self._noted):
+            self._noted |= new
+            self._note(f"{name} with new fields", {field: payload[field] for field in sorted(new)})
+        answer = handler(payload)
         return answer if answer is not None and steers else {}
+
+    def make_agent(self, name: str, **options: Any) -> Monitor:
+        """Return the monitor of a new agent of the session."""
+        return self.fleet.agent(name, session=self.session, source="hook", **options)
+
+    def come_late(self) -> None:
+        """Record that no daemon answered, so that what follows is told late; of a session that begins so, nothing."""
+        if self.monitor.state.facts.seq:
+            self.monitor.fault(ABSENT, "no daemon answered: what follows was kept by hooks, and nothing was refused")
+
+    def close(self) -> None:
+        """Record what waits, before the session's monitors are closed."""
+
+    def _note(self, what: str, payload: Payload) -> None:
+        """Keep what is not known, in a small form."""
+        self._notes += 1
+        if self._notes <= MAX_NOTES:
+            told = [(field, _small(value)) for field, value in payload.items() if field not in _COMMON]
+            values = ", ".join(f"{excerpt(field, MAX_VALUE)}: {value}" for field, value in told[:MAX_FIELDS])
+            self.monitor.note(excerpt(f"{excerpt(what, MAX_VALUE)}: {values}", MAX_NOTE))
 
     def refuses(self, answer: Answer) -> bool:
         """Tell whether an answer refuses a call; it is then given again if the daemon cannot be reached."""
@@ -89,7 +132,7 @@ class HostSession:
             return self.monitor
         # Ids may begin with the time: their ends tell them apart.
         name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[-12:]}"
-        monitor = self.fleet.agent(name, parent=self.HOST, session=self.session, source="hook")
+        monitor = self.make_agent(name, parent=self.HOST)
         self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
         return monitor
 
@@ -101,60 +144,46 @@ class HostSession:
         return 0.0, None
 
 
+_COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode")
+"""Fields of all events, which a note leaves out."""
+
+
+def _small(value: Any) -> str:
+    """Return a value in a few characters, without a look into what may be large."""
+    if isinstance(value, list | dict):
+        return f"{type(value).__name__} of {len(value)}"
+    return excerpt(value if isinstance(value, str) else repr(value), MAX_VALUE)
+
+
 class News:
     """Tell an agent what its decisions have for it, each piece once, and learn which of it was seen."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._measured: Future[Decision] | None = None
         self._last_told = ""
         self._unseen: dict[str, Guidance] = {}
-        self._lessons: set[int] = set()
-        """Lessons that were told at the call that failed."""
         self.decision = Decision(seq=0, kind="continue")
         """The newest decision that was looked at."""
 
-    def measure(self) -> None:
-        """Have what was recorded measured, on another thread."""
-        if self._measured is None:
-            self._measured = _MEASURING.submit(self._monitor.decide)
-
-    def lesson(self) -> str:
-        """Return how an error that has just come was solved before; empty if nobody knows, or the agent was told."""
-        if self._monitor.lessons is None:
-            return ""
-        guidance = self._monitor.decide().guidance
-        if not guidance or guidance.lesson is None or guidance.lesson in self._lessons:
-            return ""
-        self._lessons.add(guidance.lesson)
-        return self._tell(excerpt(guidance.text, MAX_CONTEXT), guidance)
-
     def now(self) -> str:
         """Return what the agent is to know before its next step, empty if it knows; wait until that is measured."""
-        self._measured = None
         return self._told(self._monitor.decide())
 
     def next(self) -> str:
-        """Return the same of what :meth:`measure` has been asked for, empty while that takes its time."""
-        measured = self._measured
-        if measured is None or not measured.done():
-            return ""
-        self._measured = None
-        return self._told(measured.result())
+        """Return the same of what is measured by now."""
+        return self._told(self._monitor.known_decision)
 
     def _told(self, decision: Decision) -> str:
         self.decision = decision
         text = decision.message if decision.kind in ("warn", "block") else ""
         if decision.guidance:
             text = decision.guidance.text
-        return self._tell(excerpt(text, MAX_CONTEXT), decision.guidance)
-
-    def _tell(self, text: str, guidance: Guidance | None) -> str:
+        text = excerpt(text, MAX_CONTEXT)
         if not text or text == self._last_told:
             return ""
         self._last_told = text
-        if guidance:
-            self._unseen[text] = guidance
+        if decision.guidance:
+            self._unseen[text] = decision.guidance
         return text
 
     def seen(self, text: str) -> None:
@@ -222,4 +251,4 @@ def requests_again(monitor: Monitor) -> str:
 def refusal(decision: Decision) -> str:
     """Return why a call is refused, in words for the agent."""
     reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")
-    return excerpt(f"coherence refused this call: {reason}", MAX_CONTEXT)
+    return excerpt(f"{REFUSED}: {reason}", MAX_CONTEXT)

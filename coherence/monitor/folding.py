@@ -156,19 +156,23 @@ class Folding(ABC):
                 self._awaits_vectors = not hurries and self._lacks_vectors(self._due)
                 if self._awaits_vectors:
                     return False
-                self._tick(self._due, str(self._config.tick), self._look_around(), until=limit)
+                self._tick(self._due, self._reason, self._look_around(), until=limit)
             elif not self._inbox:
                 self._report_losses()
             elif (taken := self._inbox.pop()) is not None:
-                ts, event = taken[0], self._prepared(taken[1])
-                self._apply(ts, event)
-                if not self._is_measured_after(event):
+                ts, event = taken
+                if not self._is_asked(event):
+                    event = self._prepared(event)
+                    self._apply(ts, event)
+                    if not self._is_measured_after(event):
+                        continue
+                elif not self.pipeline.changed and not self.pipeline.unjudged:
                     continue
                 self._awaits_vectors = measures and not hurries and self._lacks_vectors(ts)
                 if self._awaits_vectors or not measures:
                     self._due = ts
                 else:
-                    self._tick(ts, str(self._config.tick), self._look_around(), until=limit)
+                    self._tick(ts, self._reason, self._look_around(), until=limit)
         return True
 
     def _lacks_vectors(self, ts: float) -> bool:
@@ -182,6 +186,16 @@ class Folding(ABC):
     def _is_behind(self) -> bool:
         inbox = self._inbox
         return len(inbox) > BEHIND_EVENTS or inbox.bytes > BEHIND_BYTES or inbox.age(time.time()) > BEHIND_S
+
+    @property
+    def _reason(self) -> str:
+        """Reason of a step that is due: where the policy says nothing of steps, the host has asked for it."""
+        policy = self._config.tick
+        return policy if policy in ("step", "event") else "decide"
+
+    def _is_asked(self, event: Event) -> bool:
+        """Tell whether this is no event: the host asks in its place that what came before is measured."""
+        return type(event) is events.Ticked
 
     def _is_measured_after(self, event: Event) -> bool:
         policy = self._config.tick
@@ -201,11 +215,14 @@ class Folding(ABC):
         taken = self._inbox.pop()
         if taken is None:
             return False
+        if self._is_asked(taken[1]):
+            self._due = taken[0]
+            return True
         if type(taken[1]) in ENDS_RUN:
             while self._ahead:
                 self._fold_next()
             if self._due is not None:
-                self._tick(self._due, str(self._config.tick), self._look_around(), until=until)
+                self._tick(self._due, self._reason, self._look_around(), until=until)
         elif not measures and self._due is not None:
             waiting = len(self._inbox) + 1
             dropped = events.Fault("measurement", "dropped", f"no measurement of this step: {waiting} events wait")

@@ -146,6 +146,7 @@ class HostEvents(ABC):
         cost_usd: float | None = None,
         model: str | None = None,
         tokens_cached: int | None = None,
+        response_id: str | None = None,
     ) -> None:
         """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``.
 
@@ -159,6 +160,7 @@ class HostEvents(ABC):
                 None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
                 _optional_text("model", model),
                 None if tokens_cached is None else check_count("tokens_cached", tokens_cached, most=10**12),
+                _optional_text("response_id", response_id),
             )
 
         self._record(make)
@@ -231,6 +233,24 @@ class HostEvents(ABC):
     def note(self, text: str) -> None:
         """Record what the host tells beside the agent's life, such as another model; no reading changes by it."""
         self._record(lambda: events.Feedback(text=check_text("text", text, empty=False), about=events.NOTE))
+
+    def tick(self) -> None:
+        """Have what was recorded so far measured as :meth:`Monitor.decide` does, in its turn; never waits for that.
+
+        With ``config.tick="manual"``, the order of records and ticks alone says what is measured.
+
+        Examples
+        --------
+        >>> from coherence.monitor.monitor import Monitor
+        >>> m = Monitor(goal="List the files.", embedder=False, config={"tick": "manual"})
+        >>> m.message("assistant", "I look.")
+        >>> m.tick()
+        >>> m.message("assistant", "I have looked.")
+        >>> m.flush()
+        >>> len(m.history())
+        1
+        """
+        self._record(lambda: events.Ticked("decide"))
 
     def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
         """Record something that the agent remembers; a later text of the same ``id`` replaces it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coherence.baseline.appraiser import mode_of
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import risk_of
-from coherence.core.decisions import Blocking, Mode
+from coherence.core.decisions import Blocking, Decision, Mode
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
 from coherence.monitor.tick_result import Record, TickResult
@@ -69,6 +69,12 @@ class MonitorView:
         """
         with self._worker.settled() as pipeline:
             return pipeline.regulator.data.blocks
+
+    @property
+    def known_decision(self) -> Decision:
+        """The decision as far as events have been measured; never waits. :meth:`Monitor.decide` measures first."""
+        result = self._worker.known()
+        return result.decision if result is not None else Decision(seq=0, kind="continue")
 
     @property
     def spent(self) -> Spent:

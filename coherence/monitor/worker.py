@@ -229,6 +229,15 @@ class Worker(Folding):
             finally:
                 self._lock.release()
 
+    def known(self) -> TickResult | None:
+        """Return the newest result; guidance that waits for delivery is there unless another thread works now."""
+        if is_inside() or not self._lock.acquire(blocking=False):
+            return self._newest
+        try:
+            return self.pipeline.with_guidance()
+        finally:
+            self._lock.release()
+
     def check(self, call: events.ToolCall, *, measures: bool = True) -> TickResult | None:
         """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it.
 

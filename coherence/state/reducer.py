@@ -13,9 +13,11 @@ import msgspec
 
 from coherence.core.config import MonitorConfig
 from coherence.core.events import (
+    NOTE,
     Compaction,
     Correction,
     Event,
+    Fault,
     Feedback,
     Goal,
     Memory,
@@ -145,9 +147,10 @@ class AgentState(EventDetector[Facts]):
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
         observed = Observed.of(event, seq, ts, facts.goal)
-        facts.chars += len(observed.text.raw)
+        if not _is_aside(event):
+            facts.chars += len(observed.text.raw)
         self.detectors.observe(observed)
-        if type(event) is not Ticked:
+        if type(event) is not Ticked and not _is_note(event):
             facts.changed_seq = seq
 
     def on_goal(self, observed: Observed) -> None:
@@ -359,9 +362,13 @@ class AgentState(EventDetector[Facts]):
         self._end_task()
 
     def on_tick(self, observed: Observed) -> None:
-        """End the step; a decision asked for ends the turn of an agent that never called a tool."""
+        """End the step, unless a call is asked about, which belongs to it.
+
+        A decision asked for ends the turn of an agent that never called a tool.
+        """
         event: Ticked = observed.event
-        self.facts.joinable = False
+        if event.tool_name is None:
+            self.facts.joinable = False
         if event.reason == "decide" and not self.facts.calls:
             self._end_turn()
 
@@ -453,7 +460,7 @@ def sound(event: Usage) -> Usage:
     Examples
     --------
     >>> sound(Usage(input_tokens=-5, output_tokens=7, cost_usd=float("nan")))
-    Usage(input_tokens=None, output_tokens=7, cost_usd=None, model=None)
+    Usage(input_tokens=None, output_tokens=7, cost_usd=None, model=None, cached_tokens=None, response_id=None)
     """
     tokens_in, tokens_out = (
         count if count is not None and 0 <= count <= 2**53 else None
@@ -555,6 +562,15 @@ def note_quality(facts: Facts, seq: int, score: float) -> None:
     """Remember a judgement in [-1, 1]."""
     quality = round((score + 1.0) / 2.0, 15)  # 0.3 came as -0.4: without rounding it would not be 0.3 again
     push(facts.qualities, Rated(seq, facts.turn, quality), MAX_QUALITIES)
+
+
+def _is_aside(event: Event) -> bool:
+    """Tell whether the text of an event is for the record alone, and no part of what the agent reads or writes."""
+    return type(event) is Fault or _is_note(event)
+
+
+def _is_note(event: Event) -> bool:
+    return type(event) is Feedback and event.about == NOTE
 
 
 def note_spending(facts: Facts, seq: int, usage: Usage, cost_usd: float | None) -> None:

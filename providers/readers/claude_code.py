@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -23,9 +24,9 @@ class _Line(msgspec.Struct):
 def read_claude_code(source: Source) -> Iterator[Transcript]:
     """Yield the one session of the file, without subagents; summaries are its memories.
 
-    A file of nothing but a subagent's lines is that subagent's run.
+    A file of nothing but a subagent's messages is that subagent's run.
     """
-    alone = all(_is_sidechain(document.value) for document in source.documents)
+    alone = all(_is_sidechain(document.value) for document in source.documents if _is_said(document.value))
     session: str | None = None
     messages: list[AnthropicMessage] = []
     streamed: dict[str, AnthropicMessage] = {}
@@ -52,7 +53,7 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
                 memories.append((len(list(message_steps(messages))), text_of(message.content)))
             elif message.role == "assistant" and message.id in streamed:
                 _extend(streamed[message.id], message)
-            elif message.role != "user" or _keep_typed(message):
+            elif message.role != "user" or (keep_typed(message) and not typed_by_client(event)):
                 messages.append(message)
                 if message.role == "assistant" and message.id is not None:
                     streamed[message.id] = message
@@ -62,6 +63,11 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
     if source.torn is not None:
         warnings.append(f"line {source.torn.line}, the last, left out: {source.torn.reason}")
     yield source.transcript(message_steps(messages), id=session, memories=memories, warnings=warnings)
+
+
+def _is_said(event: object) -> bool:
+    """Tell whether a line is a message, and no note of the client, which does not say whose it is."""
+    return isinstance(event, dict) and event.get("type") in ("user", "assistant")
 
 
 def _is_sidechain(event: object) -> bool:
@@ -77,14 +83,23 @@ def _extend(message: AnthropicMessage, part: AnthropicMessage) -> None:
     message.ts = part.ts or message.ts
 
 
-def _keep_typed(message: AnthropicMessage) -> bool:
+def typed_by_client(event: Mapping[str, Any]) -> bool:
+    """Tell whether the client says that nobody typed the prompt of a line: a task in the background has ended."""
+    origin = event.get("origin")
+    return event.get("promptSource") == "system" or (
+        isinstance(origin, dict) and origin.get("kind") == "task-notification"
+    )
+
+
+def keep_typed(message: AnthropicMessage) -> bool:
     """Reduce a slash command to ``/name arguments``; ``False`` for what the client typed itself.
 
-    That is a command without arguments, a command's output, and the note that a task in the background has ended. All
-    are recorded as the user's words, and the first words of the user are the goal of the session.
+    That is a command without arguments, a command's output, the note that a task in the background has ended, and the
+    one that the user has interrupted the agent. All are recorded as the user's words, and the first words of the user
+    are the goal of the session.
     """
     text = text_of(message.content)
-    if text.startswith(("<local-command-", "<task-notification>")):
+    if text.startswith(("<local-command-", "<task-notification>", "[Request interrupted by user")):
         return False
     command = _tagged(text, "command-name") if text.startswith("<command-") else ""
     if not command:

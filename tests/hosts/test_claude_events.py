@@ -154,7 +154,7 @@ def costs(host: HookedClaude) -> list[float]:
     return [cost for each in agents(host) if isinstance(cost := each["cost_usd"], float)]
 
 
-def test_lesson_reaches_the_model_at_the_failing_call(host: HookedClaude) -> None:
+def test_lesson_reaches_the_model_after_the_step_that_failed(host: HookedClaude) -> None:
     (host.project / "app.py").write_text("import yamlx")
     with LessonStore(host.env["COHERENCE_STORE"]) as lessons:
         lessons.record(
@@ -168,7 +168,7 @@ def test_lesson_reaches_the_model_at_the_failing_call(host: HookedClaude) -> Non
         (failed,) = results_of(stub.turns[-1])
         assert "No module named" in str(failed["content"])
         texts = [text for text in texts_of(stub.turns[-1]) if "pip install yamlx" in text]
-    assert len(texts) == 1 and "PostToolUseFailure" in texts[0]
+    assert len(texts) == 1 and "PostToolBatch" in texts[0]
 
 
 def test_clear_begins_another_task(host: HookedClaude) -> None:

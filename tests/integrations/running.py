@@ -16,7 +16,6 @@ from typing import Any
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import control
 
-
 NUMBERS = itertools.count()
 """Numbers of calls: the client gives each call a name of its own."""
 

@@ -85,3 +85,49 @@ def test_unembedded_texts_that_fail_do_not_hold_up_the_measurement(monkeypatch: 
         until(lambda: len(ticks(m)) == 1)
         assert m.result is not None and m.result.reading is not None
         assert m.result.reading.metrics["goal_drift"] is None
+
+
+def told(m: Monitor) -> list[str]:
+    """Return the kinds of what is recorded and measured so far, in their order, without having any made."""
+    return [type(record.event).__name__ for record in m._worker.events]
+
+
+def test_tick_measures_in_its_turn_and_never_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    m = Monitor(store=tmp_path / "s.db", embedder=HashingEmbedder(32), config={"tick": "manual"})
+    for words in ("I look at the files.", "I have seen the files."):
+        m.message("assistant", words)
+        m.tick()
+    m.tick()  # nothing has come since
+    m.message("assistant", "I am done.")
+    assert gate.asked.wait(20)  # the background thread embeds what the first one needs
+    assert told(m) == ["Message"]
+    assert m.known_decision.seq == 0
+    gate.go_on.set()
+    until(lambda: told(m) == ["Message", "Ticked", "Message", "Ticked", "Message"])
+    assert [tick.reason for tick in ticks(m)] == ["decide", "decide"]
+    assert m.known_decision.seq == 4
+    m.close()
+    check_replay(tmp_path / "s.db", kept=None)
+
+
+def test_tick_is_left_for_later_by_a_check_without_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
+    monkeypatch.setattr(m._worker, "_wake", lambda: None)  # the background thread is late
+    for words in ("I look at the files.", "I have seen the files."):
+        m.message("assistant", words)
+        m.tick()
+    m.check("Bash", {"command": "ls"}, wait=False)
+    assert [tick.reason for tick in ticks(m)] == ["decide", "check"]  # only the newest is not made
+    m.tool_call("Bash", {"command": "ls"})
+    m.flush()
+    assert told(m) == ["Message", "Ticked", "Message", "Ticked", "Ticked", "ToolCall"]
+    m.close()
+
+
+def test_tick_with_full_durability_is_no_event_and_is_measured(tmp_path: Path) -> None:
+    config = {"tick": "manual"}
+    with Monitor(store=tmp_path / "s.db", embedder=HashingEmbedder(32), durability="full", config=config) as m:
+        m.message("assistant", "I look at the files.")
+        m.tick()
+        until(lambda: told(m) == ["Message", "Ticked"])

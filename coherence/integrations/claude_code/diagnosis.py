@@ -21,6 +21,7 @@ import msgspec
 
 from coherence.core.errors import CoherenceError
 from coherence.integrations.claude_code.delivery import check_delivery
+from coherence.integrations.claude_code.gaps import find_gaps
 from coherence.integrations.claude_code.hook_sources import HookSource, hook_sources
 from coherence.integrations.claude_code.port_check import check_port
 from coherence.integrations.claude_code.settings import (
@@ -148,6 +149,7 @@ def diagnose(state: Path, store: Path, project: Path | None = None, *, delivery_
         "latency": partial(_latency, state, asked),
         "spool": partial(_spool, state, asked),
         "store": partial(_store, store),
+        "gaps": partial(_gaps, store),
         "transcript": partial(_transcript, files["user"].parent / "projects"),
         "embedder": _embedder,
         "clock": partial(_clock, store),
@@ -501,7 +503,14 @@ _HOOK_SESSIONS = "SELECT count(*) FROM sessions WHERE source = 'hook' AND config
 _NEWEST = "SELECT ts FROM events ORDER BY id DESC LIMIT 1"
 
 
-def _fetch(store: Path, sql: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+def _gaps(store: Path) -> _Finding:
+    if not store.exists() or _fetch(store, _OWNER)[0][0] != schema.APPLICATION_ID:
+        return "OK", "nothing is recorded yet", ""
+    found, shows = find_gaps(partial(_fetch, store))
+    return ("WARN", found, shows) if found else ("OK", "hooks have told everything, and in time", "")
+
+
+def _fetch(store: Path, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return rows of a store, read without the right to change it."""
     path = Path(os.path.abspath(store))
     with explained(path):

@@ -31,8 +31,6 @@ MAX_ASKED = 64
 class _Question(NamedTuple):
     decision: Decision
     key: str
-    tool: str
-    arguments: Any
 
 
 class Questions:
@@ -60,16 +58,15 @@ class Questions:
         if not _is_asked(payload, decision) or key in self._refused:
             return denial(decision)
         if call:
-            self._asked[call] = _Question(decision, key, text_of(payload, "tool_name"), payload.get("tool_input"))
+            self._asked[call] = _Question(decision, key)
             _shrink(self._asked)
         return _answer("ask", question(decision))
 
     def let_through(self, call: str) -> None:
-        """Take in that a call ran: where it was asked about, the refusal was a false alarm."""
+        """Take in that a call ran, before it is recorded: where it was asked about, the refusal was a false alarm."""
         found = self._asked.pop(call, None)
         if found is not None:
             self._monitor.unblock("the user let the call through", decision=found.decision)
-            self._monitor.tool_call(found.tool, found.arguments, call=call)
 
     def refused(self, call: str) -> bool:
         """Take in that the person refused a call; return whether it was asked about."""

@@ -1,4 +1,4 @@
-"""Newest part of an agent's transcript: its words between calls, its tokens, and what it was shown."""
+"""Newest part of an agent's transcript: its words and calls, their results, its tokens, and what it was shown."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.files import open_input
-from coherence.providers.readers.anthropic_messages import AnthropicUsage
+from coherence.providers.readers.anthropic_messages import AnthropicMessage, AnthropicUsage
+from coherence.providers.readers.chat import ContentPart, text_of
+from coherence.providers.readers.claude_code import keep_typed, typed_by_client
 
-MAX_READ = 32_000_000
-"""Bytes that are read at once; what a client has written beyond them since the last event is left out."""
+MAX_READ = 4_000_000
+"""Bytes that are read for one event; what lies behind them is read for the next ones."""
+
+MAX_BEHIND = 16_000_000
+"""Bytes that a reader goes back at most; what lies before them is left out."""
 
 MAX_WAITING = 10_000
 """Entries that wait for the event to which they belong; the oldest leave."""
 
-Kind: TypeAlias = Literal["text", "usage", "call", "result", "context", "refusal", "interruption"]
+Kind: TypeAlias = Literal[
+    "prompt", "text", "usage", "call", "result", "context", "refusal", "interruption", "compaction"
+]
+
+_OF_CALLS = ("call", "result", "refusal")
 
 _SYNTHETIC = "<synthetic>"
 """Model of messages that the client writes itself, of errors."""
@@ -35,18 +44,23 @@ class Entry(NamedTuple):
 
     kind: Kind
     value: str
-    """The agent's words; the id of a message, a call, a result, or a call that the user refused or stopped; what a hook
-    has added to the context."""
+    """Words of a person or of the agent; id of a message, a call, a result, or a call that the user refused or stopped;
+    what a hook has added to the context."""
     message: str = ""
-    """Id of the agent's message."""
+    """Id of the agent's message, or of a person's prompt."""
     model: str = ""
     usage: AnthropicUsage | None = None
+    tool: str = ""
+    data: Any = None
+    """Arguments of a call; text of a result."""
+    error: bool = False
+    """True for the result of a call that failed."""
     ran: bool | None = None
     """Of a call that the user refused or stopped: whether it had begun; ``None`` = the client does not tell."""
 
 
 class TranscriptTail:
-    """Read what is added to a transcript, up to the call that an event is about.
+    """Read what is added to a transcript, a bounded piece at each event.
 
     The file is the client's own: a line that is not understood is passed over, and a file that cannot be read has
     nothing to say.
@@ -55,36 +69,81 @@ class TranscriptTail:
     ----------
     path : Path
         It may be missing yet.
-    at_end : bool
-        Begin with what is written from now on.
     """
 
-    def __init__(self, path: Path, *, at_end: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._offset = _size(path) if at_end else 0
-        self._waiting: list[Entry] = []
+        self._offset = 0
+        self._in_line = False
+        self._is_subagents = path.parent.name == "subagents"
+        self.waiting: list[Entry] = []
+        """Entries that were read and not taken."""
+        self.left_out = 0
+        """Bytes that were too many to read."""
+        self.at_end = False
+        """True if the newest reading came to the end of the file."""
 
-    def read(self, until: Collection[str] | None = None) -> list[Entry]:
-        """Return the entries up to the last one about some calls, those before it included.
+    @property
+    def exists(self) -> bool:
+        """True if there is a transcript."""
+        return _size(self._path) > 0
+
+    def read(self) -> None:
+        """Add what was written since, up to :data:`MAX_READ` bytes, to what waits."""
+        self.waiting += self._added()
+        del self.waiting[:-MAX_WAITING]
+
+    def take(self, count: int) -> list[Entry]:
+        """Return the oldest entries that wait, and let go of them."""
+        taken, self.waiting = self.waiting[:count], self.waiting[count:]
+        return taken
+
+    def up_to_call(self, id: str) -> int:
+        """Return how many entries wait up to a call, itself included; 0 if it is not there."""
+        return next((at for at, each in enumerate(self.waiting, 1) if each.kind == "call" and each.value == id), 0)
+
+    def up_to_results(self, ids: Collection[str]) -> int:
+        """Return how many entries wait up to the last one about some calls; 0 if there is none."""
+        about = (at for at, each in enumerate(self.waiting, 1) if each.kind in _OF_CALLS and each.value in ids)
+        return max(about, default=0)
+
+    def up_to_prompt(self, id: str, text: str) -> int | None:
+        """Return how many entries wait before a prompt; ``None`` if it is not there.
 
         Parameters
         ----------
-        until : collection of str, optional
-            Ids of calls. Where the transcript does not know any of them yet, nothing is returned. Default: all that is
-            there.
+        id, text : str
+            Of the prompt; its text decides where one of both ids is not known.
         """
-        self._waiting += self._added()
-        del self._waiting[:-MAX_WAITING]
-        end = len(self._waiting)
-        if until is not None:
-            about = [at for at, each in enumerate(self._waiting, 1) if each.kind in ("call", "result")]
-            end = max((at for at in about if self._waiting[at - 1].value in until), default=0)
-        found, self._waiting = self._waiting[:end], self._waiting[end:]
-        return found
+        for at, each in enumerate(self.waiting):
+            if each.kind == "prompt" and (each.message == id if each.message and id else each.value == text):
+                return at
+        return None
+
+    def has_words(self, text: str) -> bool:
+        """Tell whether some words wait."""
+        return any(each.kind == "text" and each.value.strip() == text.strip() for each in self.waiting)
+
+    def up_to_words(self, text: str) -> int:
+        """Return how many entries wait up to the message that ends with some words; without it, to the next prompt."""
+        wanted, end = text.strip(), 0
+        for at, each in enumerate(self.waiting):
+            if end and each.message != self.waiting[end - 1].message:
+                return end
+            if each.kind == "call":
+                end = 0
+            elif end or (wanted and each.kind == "text" and each.value.strip() == wanted):
+                end = at + 1
+        return end or next((at for at, each in enumerate(self.waiting) if each.kind == "prompt"), len(self.waiting))
 
     def _added(self) -> list[Entry]:
-        if _size(self._path) <= self._offset:
+        size = _size(self._path)
+        self.at_end = size <= self._offset
+        if self.at_end:
             return []
+        if size - self._offset > MAX_BEHIND:
+            self.left_out += size - MAX_BEHIND - self._offset
+            self._offset, self._in_line = size - MAX_BEHIND, True
         try:
             with open_input(self._path) as file:
                 file.seek(self._offset)
@@ -92,10 +151,15 @@ class TranscriptTail:
         except OSError:
             return []
         whole = added.rfind(b"\n") + 1
+        if not whole and len(added) == MAX_READ:  # one line of more than is read: it is passed over
+            self._offset, self._in_line = self._offset + len(added), True
+            return []
+        begin = added.find(b"\n") + 1 if self._in_line else 0
+        self._in_line = self._in_line and not whole
         self._offset += whole
-        if len(added) == MAX_READ:
-            self._offset = max(self._offset, _size(self._path))
-        return [entry for line in added[:whole].splitlines() for entry in entries_of(line)]
+        self.at_end = self._offset + len(added) - whole >= size
+        lines = added[begin:whole].splitlines()
+        return [entry for line in lines for entry in entries_of(line, of_subagent=self._is_subagents)]
 
 
 def _size(path: Path) -> int:
@@ -105,20 +169,27 @@ def _size(path: Path) -> int:
         return 0
 
 
-def entries_of(line: bytes) -> Iterator[Entry]:
+def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
     r"""Yield what one line of a transcript says.
+
+    Parameters
+    ----------
+    line : bytes
+        One JSON object.
+    of_subagent : bool
+        The transcript is that of a subagent; in another one, lines of subagents are passed over.
 
     Examples
     --------
     >>> said = b'{"type": "assistant", "message": {"id": "m1", "content": [{"type": "text", "text": "I look."}]}}'
-    >>> list(entries_of(said))
-    [Entry(kind='text', value='I look.', message='m1', model='', usage=None)]
+    >>> [(entry.kind, entry.value, entry.message) for entry in entries_of(said)]
+    [('text', 'I look.', 'm1')]
     """
     try:
         read = msgspec.json.decode(line)
     except (ValueError, RecursionError):
         return
-    if not isinstance(read, dict):
+    if not isinstance(read, dict) or (read.get("isSidechain") is True and not of_subagent):
         return
     attached, message = read.get("attachment"), read.get("message")
     if isinstance(attached, dict) and attached.get("type") == "hook_additional_context":
@@ -127,18 +198,14 @@ def entries_of(line: bytes) -> Iterator[Entry]:
         yield from _of_message(message)
     elif isinstance(message, dict) and read.get("type") == "user":
         blocks = [block for block in _list(message.get("content")) if isinstance(block, dict)]
-        yield from (Entry("result", found) for block in blocks if (found := _text(block, "tool_use_id")))
-        yield from _of_user(read, blocks)
-
-
-def _of_user(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Entry]:
-    """Yield which calls the user has refused or stopped, and whether they interrupted the agent."""
-    told = "toolDenialKind" in line
-    if line.get("toolDenialKind") == "user-rejected" or (not told and line.get("toolUseResult") == _REJECTED):
-        ran = line.get("toolDenialBeforeRun") is not True if told else None
-        yield from (Entry("refusal", found, ran=ran) for block in blocks if (found := _text(block, "tool_use_id")))
-    if any(_text(block, "text").startswith(_INTERRUPTED) for block in blocks):
-        yield Entry("interruption", "")
+        texts = [_text(block, "text") for block in blocks]
+        yield from _of_results(read, blocks)
+        if any(text.startswith(_INTERRUPTED) for text in [_text(message, "content"), *texts]):
+            yield Entry("interruption", "")
+        elif read.get("isCompactSummary") is True:
+            yield Entry("compaction", "")
+        elif read.get("isMeta") is not True:
+            yield from _of_prompt(read, message)
 
 
 def _of_message(message: dict[str, Any]) -> Iterator[Entry]:
@@ -155,7 +222,52 @@ def _of_message(message: dict[str, Any]) -> Iterator[Entry]:
         if block.get("type") == "text" and _text(block, "text").strip():
             yield Entry("text", _text(block, "text"), id, model)
         elif block.get("type") == "tool_use" and _text(block, "id"):
-            yield Entry("call", _text(block, "id"), id, model)
+            yield Entry("call", _text(block, "id"), id, model, tool=_text(block, "name"), data=block.get("input"))
+
+
+def _of_results(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Yield results of calls, and which calls the user has refused or stopped."""
+    told = "toolDenialKind" in line
+    stopped = line.get("toolDenialKind") == "user-rejected" or (not told and line.get("toolUseResult") == _REJECTED)
+    ran = line.get("toolDenialBeforeRun") is not True if told else None
+    for block in blocks:
+        if block.get("type") != "tool_result" or not (id := _text(block, "tool_use_id")):
+            continue
+        if stopped:
+            yield Entry("refusal", id, ran=ran)
+        else:
+            yield Entry("result", id, data=shown_text(block.get("content")) or "", error=block.get("is_error") is True)
+
+
+def _of_prompt(read: dict[str, Any], message: dict[str, Any]) -> Iterator[Entry]:
+    """Yield a prompt; one that the client has written itself has no words."""
+    content = message.get("content")
+    blocks = [block for block in _list(content) if not isinstance(block, dict) or block.get("type") != "tool_result"]
+    try:
+        said = msgspec.convert(
+            {"role": "user", "content": content if isinstance(content, str) else blocks}, AnthropicMessage
+        )
+    except msgspec.ValidationError:
+        return
+    id = _text(read, "promptId")
+    if typed_by_client(read) or (said.content and not keep_typed(said)):
+        yield Entry("prompt", "", id)
+    elif words := text_of(said.content).strip():
+        yield Entry("prompt", words, id)
+
+
+def shown_text(content: Any) -> str | None:
+    """Return the text of a result as the agent was shown it, ``None`` if it has another form.
+
+    Examples
+    --------
+    >>> shown_text([{"type": "text", "text": "7 passed"}]), shown_text({"stdout": "7 passed"})
+    ('7 passed', None)
+    """
+    try:
+        return text_of(msgspec.convert(content, str | list[ContentPart] | None))
+    except msgspec.ValidationError:
+        return None
 
 
 def _list(value: object) -> list[Any]:

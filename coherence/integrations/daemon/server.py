@@ -162,17 +162,18 @@ class HookDaemon:
         self._journal.done(kept)
         return answer
 
-    def _take(self, raw: bytes, *, is_heard: bool = False) -> bytes | None:
+    def _take(self, raw: bytes, late: set[str] | None = None, *, is_heard: bool = False) -> bytes | None:
         """Return the answer to a request of a hook; ``None`` if it must be taken again, once there is room to write.
 
-        ``is_heard``: the hook waits for it.
+        ``is_heard``: the hook waits for it. Of requests that come late, ``late`` holds the sessions that had some
+        before.
         """
         try:
             request = read_request(raw)
             if request.build != self.build:
                 LOGGER.info("another version of the package is installed: this daemon ends")
                 self._retired.set()
-            answer = self._answer(request, is_heard=is_heard)
+            answer = self._answer(request, late, is_heard=is_heard)
         except RequestError as error:
             LOGGER.warning("a request was passed over: %s", error)
             return b""
@@ -184,7 +185,7 @@ class HookDaemon:
             return b""
         return msgspec.json.encode(answer) if answer else b""
 
-    def _answer(self, request: Request, *, is_heard: bool) -> dict[str, Any]:
+    def _answer(self, request: Request, late: set[str] | None, *, is_heard: bool) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
@@ -193,6 +194,9 @@ class HookDaemon:
                 return known
             if not found.known.takes(request.payload):
                 return {}
+            if late is not None and name not in late:
+                late.add(name)
+                found.session.come_late()
             try:
                 answer = found.session.handle(request.payload, steers=request.steers)
             except StoreError:
@@ -205,7 +209,7 @@ class HookDaemon:
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             elif request.steers and (self.folder / hook.BLOCKED).exists():  # somebody may have let the call through
                 forget_refusal(self.folder, name, hook.call_key(request.payload))
-            self._keep_standing(name, request, found.session)
+            self._keep_standing(name, found.session)
             if found.session.unblocked:
                 found.session.unblocked = False
                 forget_refusals(self.folder, name)
@@ -232,11 +236,15 @@ class HookDaemon:
         line = take_canary(self.folder, name, text_of(payload, "transcript_path"))
         return context(text_of(payload, "hook_event_name"), line) if line else {}
 
-    def _keep_standing(self, name: str, request: Request, session: HostSession) -> None:
+    def _keep_standing(self, name: str, session: HostSession) -> None:
         """Have hooks refuse all calls of agents that are refused all, also when no daemon runs."""
         while session.standing:
             (event, agent), answer = session.standing.popitem()
-            asked = {"hook_event_name": event, "session_id": request.payload["session_id"], "agent_id": agent or None}
+            asked: dict[str, object] = {
+                "hook_event_name": event,
+                "session_id": session.session,
+                "agent_id": agent or None,
+            }
             if answer is None:
                 forget_refusal(self.folder, name, hook.agent_key(asked))
             else:
@@ -354,7 +362,8 @@ class HookDaemon:
         with self._spool_lock:
             while self._waiting and self._take(self._waiting[0][0]) is not None:
                 self._journal.done(self._waiting.pop(0)[1])
-            taken = []
+            taken: list[Path] = []
+            late: set[str] = set()
             for path in sorted({*(self.folder / hook.SPOOL).glob("*.payload")} - self._unreadable):
                 try:
                     raw = path.read_bytes()
@@ -362,7 +371,7 @@ class HookDaemon:
                     LOGGER.exception("a payload is left in the spool")
                     self._unreadable.add(path)
                 else:
-                    if self._take(raw) is None:
+                    if self._take(raw, late) is None:
                         break
                     taken.append(path)
             if taken:
@@ -385,6 +394,7 @@ class HookDaemon:
                     rotate_log()
                     server.handle_request()
                     self._close_idle()
+            self.read_spool()  # there may be room to write by now
         finally:
             self.close()
 
@@ -434,6 +444,8 @@ class HookDaemon:
             found = self._open.get(name)
         if found is None:
             return
+        found.session.close()
+        self._keep_standing(name, found.session)
         try:
             _write_all(found.session.fleet)
         except StoreError as error:

@@ -99,6 +99,7 @@ def test_statusline_tells_the_daemon_what_the_client_counts(tmp_path: Path, monk
     folder = tmp_path / "state"
     with running(folder):
         tell("UserPromptSubmit", "s1", prompt="List the files.")
+        assert control(folder, "status")  # once the first measurement is made
         for cost in (0.056088, 0.056088, float("nan")):
             payload = {"session_id": "s1", "cost": {"total_cost_usd": cost}, "context_window": {"used_percentage": 13}}
             command = [sys.executable, "-I", "-S", statusline.__file__, str(folder)]

@@ -133,6 +133,7 @@ def test_diagnose_where_nothing_is_installed_nothing_fails_and_nothing_is_writte
         "latency": "WARN",
         "spool": "OK",
         "store": "WARN",
+        "gaps": "OK",
         "transcript": "WARN",
         "embedder": "OK",
         "clock": "OK",

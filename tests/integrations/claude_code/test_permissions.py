@@ -84,7 +84,7 @@ def test_let_through_a_call_that_ran_was_a_false_alarm_and_is_asked_about_no_mor
     calls = [each for each in recorded(fleet) if isinstance(each, ToolCall | ToolResult)]
     assert [type(each) for each in calls] == [ToolCall, ToolResult]
     assert {each.call_id for each in calls} == {"t1"}
-    assert asked(session, number=2) == {}
+    assert "permissionDecision" not in asked(session, number=2)
     assert asked(session, "rm -rf /", number=3)["permissionDecision"] == "ask"  # another call is another question
 
 
@@ -135,7 +135,7 @@ def test_let_through_a_replay_finds_the_same_decisions(tmp_path: Path) -> None:
         session.handle(event("UserPromptSubmit", prompt="Tell me what is in this folder."))
         asked(session)
         session.handle(event("PostToolUse", **bash(WIPE), tool_response={"stdout": ""}))
-        assert asked(session, number=2) == {}
+        assert "permissionDecision" not in asked(session, number=2)
         monitor = fleet.agent(ClaudeCodeSession.HOST)
         monitor.note("the model changed")
         monitor.decide()

@@ -106,10 +106,25 @@ def test_claude_code_a_session_is_one_run_and_its_summaries_are_memories(tmp_pat
 
 
 def test_claude_code_a_file_of_one_subagent_is_that_subagents_run(tmp_path: Path) -> None:
-    lines = [{**line, "isSidechain": True} for line in LINES]
+    # notes of the client are nobody's
+    lines = [{**line, "isSidechain": True} if "message" in line else line for line in LINES]
     [run] = read_transcripts(write(tmp_path, lines))
     assert [step.content for step in run.steps][-1] == "Fixed."
     assert run.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"promptSource": "system", "turnOrigin": "task_notification"},
+        {"origin": {"kind": "task-notification", "producer": "session-task"}},
+    ],
+)
+def test_claude_code_what_nobody_typed_is_no_request(tmp_path: Path, marks: dict[str, Any]) -> None:
+    lines = [event("user", "Fix it"), event("user", "A task has ended", **marks)]
+    lines.append(event("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]))
+    [run] = read_transcripts(write(tmp_path, lines))
+    assert [step.content for step in run.steps] == ["Fix it"]
 
 
 def test_claude_code_a_session_without_an_id_takes_the_files_stem(tmp_path: Path) -> None:
