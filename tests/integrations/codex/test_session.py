@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from integrations.payloads import altered
 
 from coherence.core.events import Compaction, Fault, Message, ToolCall, ToolResult, Usage
 from coherence.fleet.fleet import Fleet
@@ -261,14 +261,7 @@ def test_handle_observes_only_where_it_is_told_to(fleet: Fleet) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    st.sampled_from(PAYLOADS),
-    st.dictionaries(
-        st.sampled_from(sorted({name for payload in PAYLOADS for name in payload} - {"hook_event_name"})),
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()) | st.just({"a": []}),
-        max_size=4,
-    ),
-)
-def test_handle_fields_of_any_type_raise_nothing(payload: dict[str, Any], other: dict[str, Any]) -> None:
+@given(altered(PAYLOADS))
+def test_handle_fields_of_any_type_raise_nothing(payload: dict[str, Any]) -> None:
     with Fleet(embedder=False) as fleet:
-        json.dumps(CodexSession(fleet, "s1").handle({**payload, **other}))
+        json.dumps(CodexSession(fleet, "s1").handle(payload))
