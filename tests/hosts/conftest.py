@@ -9,17 +9,14 @@ import pytest
 
 from hosts.claude_client import VERSION, installed
 from hosts.hooked_claude import HookedClaude
-from hosts.hooked_home import temporary
-from hosts.npm_client import UnavailableError
+from hosts.hooked_home import skipping, temporary
 
 
 @pytest.fixture(scope="session", params=os.environ.get("COHERENCE_HOSTS_CLAUDE", VERSION).split(","))
 def version(request: pytest.FixtureRequest) -> str:
     """Install each version that is asked for, or skip all its tests."""
-    try:
+    with skipping():
         installed(request.param)
-    except UnavailableError as error:
-        pytest.skip(str(error))
     return str(request.param)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hosts.messages_stub import OK, Scripts, Step, Text, Tool
+from hosts.messages_stub import OK, Scripts, Step, Text, Tool, step_of
 from hosts.stub_server import MARKER, Body, StubHandler, StubServer
 
 THOUGHTS, READ, WRITTEN = 5, 100, 10
@@ -68,8 +68,7 @@ def step_for(body: Body, scripts: Scripts) -> Step:
             name, done = found[-1], 0
     if _COMPACTION in json.dumps(body.get("systemInstruction")) and not body.get("tools"):
         return SNAPSHOT
-    steps = scripts[name] if name and body.get("tools") else ()
-    return steps[done] if done < len(steps) else OK
+    return step_of(scripts, name, done) if body.get("tools") else OK
 
 
 def _texts(part: Mapping[str, Any]) -> Iterator[str]:

@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+import pytest
+
 from coherence.core.events import Message, decode_event
 from coherence.integrations.daemon.folder import LOCK
 from coherence.store.store import Store
+from hosts.npm_client import UnavailableError
 
 WARMING = "warm"
 """Session of an event that a test itself reports, so that a daemon starts."""
@@ -103,6 +106,15 @@ class HookedHome:
 
 
 _Home = TypeVar("_Home", bound=HookedHome)
+
+
+@contextmanager
+def skipping() -> Iterator[None]:
+    """Skip the test that needs a client which cannot be had here."""
+    try:
+        yield
+    except UnavailableError as error:
+        pytest.skip(str(error))
 
 
 @contextmanager

@@ -108,6 +108,18 @@ def is_compaction(body: Body) -> bool:
     return _COMPACTION.search("\n".join(_texts(body["messages"][-1]["content"], results=False))) is not None
 
 
+def step_of(scripts: Scripts, name: str, done: int) -> Step:
+    """Return the step of a script after so many; "ok" after its last one, and where no script is named.
+
+    Raises
+    ------
+    KeyError
+        No script has that name.
+    """
+    steps = scripts[name] if name else ()
+    return steps[done] if done < len(steps) else OK
+
+
 def step_for(body: Body, scripts: Scripts) -> Step:
     """Choose the step that answers a request.
 
@@ -130,8 +142,7 @@ def step_for(body: Body, scripts: Scripts) -> Step:
         return scripts.get("summary", (SUMMARY,))[0]
     if not body.get("tools"):
         return OK
-    steps = scripts[name] if name else ()
-    return steps[done] if done < len(steps) else OK
+    return step_of(scripts, name, done)
 
 
 def _texts(content: object, *, results: bool = True) -> Iterator[str]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from hosts.messages_stub import OK, Fail, Scripts, Step, Text, Tool, Usage, Wait
+from hosts.messages_stub import Fail, Scripts, Step, Text, Tool, Usage, Wait, step_of
 from hosts.stub_server import MARKER, Body, StubHandler, StubServer, new_id
 
 _OF_MODEL = ("function_call", "custom_tool_call", "local_shell_call", "reasoning")
@@ -63,8 +63,7 @@ def step_for(body: Body, scripts: Scripts) -> Step:
         in_turn = False
         if item.get("role") == "user" and (found := MARKER.findall("\n".join(_texts(item["content"])))):
             name, done = found[-1], 0
-    steps = scripts[name] if name else ()
-    return steps[done] if done < len(steps) else OK
+    return step_of(scripts, name, done)
 
 
 def _texts(content: object) -> Iterator[str]:

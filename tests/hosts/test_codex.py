@@ -12,9 +12,8 @@ from coherence.integrations.codex import diagnosis
 from coherence.integrations.codex.diagnosis import diagnose_codex
 from coherence.store.store import Store
 from hosts.codex_client import installed, run_codex
-from hosts.hooked_home import HookedHome, temporary
+from hosts.hooked_home import HookedHome, skipping, temporary
 from hosts.messages_stub import Scripts, Step, Text, Tool
-from hosts.npm_client import UnavailableError
 from hosts.responses_stub import ResponsesStub, outputs_of, texts_of
 
 pytestmark = pytest.mark.hosts
@@ -41,10 +40,8 @@ SCRIPTS: Scripts = {
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedHome]:
     monkeypatch.delenv("CODEX_HOME", raising=False)  # that of whoever runs the tests
-    try:
+    with skipping():
         installed()
-    except UnavailableError as error:
-        pytest.skip(str(error))
     with temporary(lambda folder: HookedHome(folder, "codex")) as made:
         yield made
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hosts.gemini_stub import GeminiStub, results_of, texts_of
-from hosts.hooked_home import HookedHome, temporary
+from hosts.hooked_home import HookedHome, skipping, temporary
 from hosts.init_checks import check_deletion, check_first_session, check_gone_package, check_removal
 from hosts.messages_stub import Scripts, Text, Tool
-from hosts.npm_client import Done, UnavailableError, installed, run_client
+from hosts.npm_client import Done, installed, run_client
 
 pytestmark = pytest.mark.hosts
 
@@ -54,10 +54,8 @@ class Host(HookedHome):
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    try:
+    with skipping():
         program = installed("@google/gemini-cli", os.environ.get("COHERENCE_HOSTS_GEMINI", VERSION), "gemini")
-    except UnavailableError as error:
-        pytest.skip(str(error))
     with temporary(lambda folder: Host(folder, program)) as made:
         yield made
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hosts.hooked_home import HookedHome, temporary
+from hosts.hooked_home import HookedHome, skipping, temporary
 from hosts.init_checks import check_deletion, check_first_session, check_gone_package, check_removal
 from hosts.messages_stub import Fail, MessagesStub, Scripts, Text, Tool, Usage, results_of, texts_of
-from hosts.npm_client import Done, UnavailableError, installed, run_client
+from hosts.npm_client import Done, installed, run_client
 
 pytestmark = pytest.mark.hosts
 
@@ -62,10 +62,8 @@ class Host(HookedHome):
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    try:
+    with skipping():
         program = installed("opencode-ai", os.environ.get("COHERENCE_HOSTS_OPENCODE", VERSION), "opencode")
-    except UnavailableError as error:
-        pytest.skip(str(error))
     with temporary(lambda folder: Host(folder, program)) as made:
         yield made
 
