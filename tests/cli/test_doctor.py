@@ -38,7 +38,7 @@ def test_doctor_says_what_fails_and_what_mends_it(state: Path) -> None:
     at = lines.index(f"FAIL   state       {state} has the mode 0755 and must have 0700")
     assert lines[at + 1] == f"                   > chmod 700 {state}"
     # The daemon cannot be asked either. Client, hooks, latency, store and transcript are not there.
-    assert lines[-1] == "13 checks: 6 OK, 5 WARN, 2 FAIL"
+    assert lines[-1] == "14 checks: 7 OK, 5 WARN, 2 FAIL"
     assert result.exit_code == 1 and result.stderr == "" and state.stat().st_mode & 0o777 == 0o755
 
 
@@ -46,7 +46,7 @@ def test_doctor_fix_says_what_it_has_done(state: Path) -> None:
     result = run("doctor", "--fix")
     assert result.exit_code == 0 and state.stat().st_mode & 0o777 == 0o700
     assert result.stdout.startswith(f"FIXED  made {state} private: its mode was 0755, and is 0700\n")
-    assert result.stdout.endswith("13 checks: 7 OK, 6 WARN, 0 FAIL\n")  # no daemon runs
+    assert result.stdout.endswith("14 checks: 8 OK, 6 WARN, 0 FAIL\n")  # no daemon runs
 
 
 def test_doctor_json_has_the_same(state: Path) -> None:

@@ -34,6 +34,7 @@ from coherence.integrations.claude_code.settings import (
     settings_path,
 )
 from coherence.integrations.daemon import hook
+from coherence.integrations.daemon.config import config_path, read_config
 from coherence.integrations.daemon.folder import control, only_one
 from coherence.integrations.daemon.hook_command import NEVER_FAILS, hook_command
 from coherence.integrations.daemon.http_place import FILE, is_http_hook, read_place
@@ -146,6 +147,7 @@ def diagnose(state: Path, store: Path, project: Path | None = None, *, delivery_
         "state": partial(_state, state),
         "daemon": partial(_daemon, sources, state, asked),
         "port": partial(check_port, state),
+        "settings": _settings,
         "latency": partial(_latency, state, asked),
         "spool": partial(_spool, state, asked),
         "store": partial(_store, store),
@@ -348,6 +350,15 @@ def _hook_build(sources: list[HookSource]) -> str:
         with suppress(CoherenceError, OSError, ValueError, IndexError):
             return str(os.stat(shlex.split(_command(_ours(source.path)))[3]).st_mtime_ns)
     return hook.build()
+
+
+def _settings() -> _Finding:
+    path = config_path()
+    try:
+        read_config(path)
+    except (TypeError, ValueError) as error:
+        return "FAIL", f"the default settings are used: {error}", f"correct {path}, or delete it"
+    return "OK", f"sessions are followed with {path}" if path.exists() else "the default settings are used", ""
 
 
 def _state(state: Path) -> _Finding:

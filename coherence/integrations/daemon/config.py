@@ -12,7 +12,10 @@ LOGGER = logging.getLogger(__name__)
 
 
 def config_path() -> Path:
-    """Return the file of the settings; it may be missing: ``COHERENCE_CONFIG``, else the system's place for settings."""
+    """Return the file of the settings, which may be missing.
+
+    It is what ``COHERENCE_CONFIG`` names, else ``config.toml`` in the system's place for settings.
+    """
     from platformdirs import user_config_path
 
     return Path(os.environ.get("COHERENCE_CONFIG") or user_config_path("coherence") / "config.toml").absolute()

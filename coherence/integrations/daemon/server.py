@@ -20,6 +20,7 @@ from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.canary import take_canary
+from coherence.integrations.daemon.config import config_path, usable_config
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
@@ -112,6 +113,11 @@ class _Open:
         self.known = known
 
 
+def _make_fleet(store: Store) -> Fleet:
+    """Return the fleet of a session; settings that change hold from the next session on."""
+    return Fleet(store=store, resume=True, config=usable_config(config_path()))
+
+
 class HookDaemon:
     """Follow the sessions of all clients of one user.
 
@@ -133,7 +139,7 @@ class HookDaemon:
         self.folder, self.idle_s = folder, idle_s
         self.build = hook.build()
         self.store = Store(store)
-        self._make_fleet = make_fleet or (lambda kept: Fleet(store=kept, resume=True))
+        self._make_fleet = make_fleet or _make_fleet
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
         self._spool_lock = threading.Lock()

@@ -130,6 +130,7 @@ def test_diagnose_where_nothing_is_installed_nothing_fails_and_nothing_is_writte
         "state": "WARN",
         "daemon": "WARN",
         "port": "OK",
+        "settings": "OK",
         "latency": "WARN",
         "spool": "OK",
         "store": "WARN",
