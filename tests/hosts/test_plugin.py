@@ -101,8 +101,8 @@ def test_plugin_a_deletion_is_denied_until_the_person_unblocks_it_in_the_session
         assert not victim.exists()
         assert "the call refused last may run" in told(stub)
     kinds = host.kinds()["claude-code"]
-    assert kinds.count("feedback") == 1
-    assert kinds.count("tool_call") == 2  # ls, and the deletion that was let through
+    assert kinds.count("feedback") == 3  # the end of the block, and a note each time that the session was resumed
+    assert kinds.count("tool_call") == 3  # ls, the skill that the client refused, and the deletion that was let through
 
 
 def test_plugin_status_shows_the_agents_of_the_daemon(host: PluginHost) -> None:

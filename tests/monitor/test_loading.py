@@ -92,6 +92,8 @@ def test_model_loader_a_fork_and_the_end_of_the_process_wait_for_a_model_that_is
     go_on.set()
     waiting.join(20)
     assert not waiting.is_alive()
+    if wait is ModelLoader.before_fork:  # else the background thread of this process waits for ever
+        loader.after_fork_in_parent()
 
 
 def test_model_loader_begins_nothing_after_the_end() -> None:

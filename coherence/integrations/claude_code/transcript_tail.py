@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.files import open_input
+from coherence.integrations.host_session import REFUSED
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, AnthropicUsage
 from coherence.providers.readers.chat import ContentPart, text_of
 from coherence.providers.readers.claude_code import keep_typed, typed_by_client
@@ -233,10 +234,12 @@ def _of_results(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[
     for block in blocks:
         if block.get("type") != "tool_result" or not (id := _text(block, "tool_use_id")):
             continue
-        if stopped:
+        said = shown_text(block.get("content")) or ""
+        # Where nobody is there to ask, the client refuses in the user's place, with our words.
+        if stopped and not said.startswith(REFUSED):
             yield Entry("refusal", id, ran=ran)
         else:
-            yield Entry("result", id, data=shown_text(block.get("content")) or "", error=block.get("is_error") is True)
+            yield Entry("result", id, data=said, error=block.get("is_error") is True)
 
 
 def _of_prompt(read: dict[str, Any], message: dict[str, Any]) -> Iterator[Entry]:

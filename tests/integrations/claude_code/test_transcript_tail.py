@@ -242,3 +242,12 @@ def test_entries_of_any_line_raises_nothing(value: Any) -> None:
 @given(st.binary())
 def test_entries_of_any_bytes_raises_nothing(line: bytes) -> None:
     list(entries_of(line))
+
+
+def test_entries_of_a_refusal_where_nobody_is_there_to_ask_is_no_answer_of_the_user() -> None:
+    said = "coherence refused this call: find . -delete wipes the project. Ask the user before it runs."
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": said, "is_error": True}
+    line = {"type": "user", "message": {"content": [block]}, "toolDenialKind": "user-rejected"}
+    assert [(each.kind, each.value) for each in entries_of(json.dumps(line).encode())] == [("result", "t1")]
+    block["content"] = "The user doesn't want to proceed with this tool use."
+    assert [(each.kind, each.ran) for each in entries_of(json.dumps(line).encode())] == [("refusal", True)]
