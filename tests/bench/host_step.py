@@ -34,6 +34,7 @@ from coherence.integrations.claude_code.settings import hook_groups
 from coherence.integrations.daemon.folder import control
 from coherence.integrations.daemon.hook_command import hook_command
 from coherence.integrations.daemon.http_place import choose_place, keep_place
+from coherence.integrations.hook_settings import with_hooks
 
 FORMS = ("none", "http", "command")
 SAID = (
@@ -128,7 +129,7 @@ def daemon(state: Path, form: str) -> Iterator[dict[str, Any]]:
         try:
             while control(state, "status") is None:
                 time.sleep(0.05)
-            yield hook_groups(hook_command(state), place)
+            yield with_hooks({}, hook_groups(hook_command(state), place))["hooks"]
         finally:
             control(state, "stop")
             process.wait(30)
