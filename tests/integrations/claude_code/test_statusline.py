@@ -80,7 +80,9 @@ def test_main_of_a_real_daemon(tmp_path: Path) -> None:
     with running(folder):
         assert run(folder, PAYLOAD) == "coherence: nothing seen yet · context 1% · $0.06"
         tell("UserPromptSubmit", "s1", prompt="Make the tests pass")
-        assert "no reading yet" in run(folder, PAYLOAD) or "pressure 0.00" in run(folder, PAYLOAD)
+        while "the daemon is busy" in (line := run(folder, PAYLOAD)):  # it loads its model
+            time.sleep(0.1)
+        assert "no reading yet" in line or "pressure 0.00" in line
         fail("s1", 8)
         line = run(folder, PAYLOAD, NO_COLOR="1")
         pattern = r"(yellow|orange|red) 0\.\d\d · pressure 0\.\d\d · context 1% · \$0\.06 · \w.*"
