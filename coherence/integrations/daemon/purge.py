@@ -12,6 +12,7 @@ from coherence.core.errors import CoherenceError
 from coherence.core.validation import clean
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import MAX_SESSION, control, enter, only_one
+from coherence.integrations.daemon.journal import TAKEN
 from coherence.integrations.daemon.log import empty_log
 from coherence.integrations.daemon.refusals import forget_refusals
 from coherence.store.purge import PurgeReport
@@ -91,7 +92,8 @@ def forget_session(state: Path, session: str) -> Removed:
     for path in found:
         path.unlink(missing_ok=True)
     empty_log(state)
-    return Removed(len(found), forget_refusals(state, session))
+    waited = sum(path.suffix != TAKEN for path in found)  # the others are in the store, too
+    return Removed(waited, forget_refusals(state, session))
 
 
 def _payloads(state: Path, session: str) -> Iterator[Path]:

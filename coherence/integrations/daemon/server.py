@@ -329,7 +329,6 @@ class HookDaemon:
         if command.store is not None and not os.path.samefile(command.store, self.store.path):
             return {"session": command.session, "report": None, "removed": None}
         name = clean(command.session, MAX_SESSION)
-        self._journal.settle(self._write)
         with self._spool_lock:
             removed = forget_session(self.folder, name)
         base = base_of(name) if base_of(name) in self._open else name

@@ -95,7 +95,9 @@ def killed(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.4, 1.5])  # nothing is written yet, something is, all is
+@pytest.mark.parametrize(  # nothing is written yet, something is, all is
+    "pause", [pytest.param(0.0, marks=pytest.mark.slow), 0.4, pytest.param(1.5, marks=pytest.mark.slow)]
+)
 def test_daemon_killed_at_any_time_the_record_is_complete_and_nothing_is_twice_in_it(
     folder: Path, pause: float
 ) -> None:
@@ -115,6 +117,7 @@ def test_daemon_killed_at_any_time_the_record_is_complete_and_nothing_is_twice_i
     assert not list((folder / hook.SPOOL).iterdir())
 
 
+@pytest.mark.slow
 def test_daemon_killed_again_and_again_among_parallel_sessions_loses_nothing(folder: Path) -> None:
     sessions, calls = ("s1", "s2", "s3"), 12
 
@@ -134,6 +137,7 @@ def test_daemon_killed_again_and_again_among_parallel_sessions_loses_nothing(fol
         assert sorted(found) == sorted(results, key=str) == sorted(ids(calls, name))
 
 
+@pytest.mark.slow
 def test_daemon_that_is_stopped_for_a_while_lets_the_agent_go_on_and_records_each_event_once(folder: Path) -> None:
     with running(folder) as process:
         step(folder, 1)
@@ -191,6 +195,7 @@ def test_daemon_whose_clock_moves_by_ten_minutes_records_each_event_once_and_in_
     assert stored(folder)[:2] == (ids(3), ids(3))
 
 
+@pytest.mark.slow
 def test_daemon_without_room_on_the_disk_lets_the_agent_go_on_and_writes_later(folder: Path) -> None:
     with running(folder) as process:
         step(folder, 1)
@@ -219,6 +224,7 @@ def test_daemon_without_room_takes_in_a_session_that_begins_meanwhile(folder: Pa
     assert stored(folder) == (ids(3), ids(3), ["List the files."])
 
 
+@pytest.mark.slow
 def test_daemon_two_versions_at_once_each_hook_is_answered_and_the_record_is_complete(
     folder: Path, tmp_path: Path
 ) -> None:
