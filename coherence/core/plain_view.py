@@ -20,8 +20,9 @@ _WRITTEN_ESCAPES = lazy_regex(rf"{_SEQUENCE}|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e){
 """The same, and colours as they are written in JSON and in source code."""
 _SEAM = lazy_regex(r"\0(?<=[\w-]\0)\0*+(?=[\w-])", re.ASCII)
 """Sequences between two characters of words, where these are ``\\0``."""
-_TAKES_A_LETTER = lazy_regex(r"(?:\x9b|(?:\x1b|1[bB]|033|\\e)\[)[0-?]{0,64}+[A-Za-ln-z](?=[\w-])")
-"""A sequence other than a colour directly before a word: its last letter may be the first one of a secret."""
+_TAKES_A_LETTER = lazy_regex(r"(?:\x9b|(?:\x1b|1[bB]|033|\\e)\[)[0-?]{0,64}+[A-Za-ln-z\\](?=[\w-])")
+"""A sequence other than a colour directly before a word: its last letter may be the first one of a secret, or the
+backslash of an escape before one."""
 
 _WRITTEN = ("u001b[", "u001B[", "x1b[", "x1B[", "033[", "\\e[")
 _PERCENT = lazy_regex(r"%(?:25){0,3}([2-7][0-9A-Fa-f])")

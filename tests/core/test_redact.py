@@ -317,6 +317,7 @@ def test_redact_twice_does_no_more_than_once(text: str) -> None:
     anything,
 )
 @example("\x9b", BARE[0], "=", " ", "")  # a control sequence that ends with the secret's first letter
+@example("\x9b", BARE[0], "\\n", " ", "")  # or with the backslash before it
 def test_redact_a_secret_never_survives_in_any_text(
     before: str, secret: str, left: str, right: str, after: str
 ) -> None:
