@@ -139,7 +139,7 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Blocking(msgspec.Struct, frozen=True):
-    """What refuses an agent's calls now, and ends by ``unblock``. False in a condition if nothing does."""
+    """Rules and call that refuse an agent's calls now, and end by ``unblock``. False in a condition if nothing does."""
 
     rules: tuple[str, ...] = ()
     """Rules that block."""

@@ -26,11 +26,11 @@ class AddedLines:
 
     def __init__(self, path: Path, *, at_end: bool = False) -> None:
         self.path = path
-        self._offset = _size(path) if at_end else 0
+        self._offset = size_of(path) if at_end else 0
 
     def read(self) -> list[bytes]:
         """Return the lines that are new since the last time."""
-        if _size(self.path) <= self._offset:
+        if size_of(self.path) <= self._offset:
             return []
         try:
             with open_input(self.path) as file:
@@ -41,11 +41,12 @@ class AddedLines:
         whole = added.rfind(b"\n") + 1
         self._offset += whole
         if len(added) == MAX_READ:
-            self._offset = max(self._offset, _size(self.path))
+            self._offset = max(self._offset, size_of(self.path))
         return added[:whole].splitlines()
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, 0 if it cannot be had."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""What an agent reads before its next step, where its client shows it one text after a call."""
+"""Texts that an agent reads before its next step, where its client shows it one text after a call."""
 
 from __future__ import annotations
 

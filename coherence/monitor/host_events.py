@@ -220,12 +220,7 @@ class HostEvents(ABC):
         """
 
         def make() -> Event:
-            seq: object = decision
-            if is_a(decision, Decision):
-                if decision:
-                    raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
-                seq = decision.seq
-            seq = check_count("decision", seq)
+            seq = check_refusal(decision)
             return events.Feedback(1.0, check_text("reason", reason), about=events.BLOCK, decision=seq)
 
         self._record(make)
@@ -278,3 +273,19 @@ class HostEvents(ABC):
 def _optional_text(field: str, value: object) -> str | None:
     """Return a text or None, or raise TypeError that names the field."""
     return None if value is None else check_text(field, value)
+
+
+def check_refusal(decision: object) -> int:
+    """Return the number of a refusal, which may be given itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none.
+    """
+    seq = decision
+    if is_a(decision, Decision):
+        if decision:
+            raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+        seq = decision.seq
+    return check_count("decision", seq)

@@ -17,7 +17,7 @@ from coherence.core.clock import ClockThread, IntervalClock
 from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.decisions import Decision
 from coherence.core.events import Correction, Event, Source
-from coherence.core.plain import is_a, type_name
+from coherence.core.plain import type_name
 from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Failure, Tick
 from coherence.core.redact import goal_text, redact
@@ -27,7 +27,7 @@ from coherence.core.strangers import THREAD, Asking, error_text
 from coherence.core.validation import check_count, check_flag, check_number, check_text, plain_text, shown, to_json
 from coherence.monitor.arguments import LOG, Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
 from coherence.monitor.folding import Peers
-from coherence.monitor.host_events import HostEvents
+from coherence.monitor.host_events import HostEvents, check_refusal
 from coherence.monitor.monitor_view import MonitorView
 from coherence.monitor.pipeline import ENDING
 from coherence.monitor.session import SessionSpec, open_session
@@ -275,12 +275,7 @@ class Monitor(HostEvents, MonitorView):
         self.decide()  # what blocks is known from a tick
 
         def make() -> Event:
-            seq: object = decision
-            if is_a(decision, Decision):
-                if decision:
-                    raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
-                seq = decision.seq
-            seq = None if seq is None else check_count("decision", seq)
+            seq = None if decision is None else check_refusal(decision)
             return events.Feedback(text=check_text("reason", reason), about=events.BLOCK, decision=seq)
 
         self._record(make)

@@ -55,7 +55,7 @@ class MonitorView:
 
     @property
     def blocking(self) -> Blocking:
-        """What refuses the agent's calls and would end by ``unblock``: rules as of the newest tick, and a refused call.
+        """Rules, as of the newest tick, and refused call that refuse calls now and would end by ``unblock``.
 
         Examples
         --------

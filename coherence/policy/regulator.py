@@ -289,7 +289,7 @@ class RegulatorState(msgspec.Struct):
 
     @property
     def blocks(self) -> Blocking:
-        """What :meth:`unblock` would end."""
+        """Rules and refused call that :meth:`unblock` would end."""
         newest = self.refused_calls[-1] if self.refused_calls else None
         return Blocking(tuple(self.blocking), newest.seq if newest is not None and newest.call else None)
 

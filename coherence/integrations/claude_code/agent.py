@@ -39,7 +39,7 @@ _STOPPED = {
     False: "The user did not let this call run.",
     None: "The user stopped this call, or did not let it run.",
 }
-"""Whether a call had begun -> what is recorded as its result."""
+"""True for a call that had begun, ``None`` = unknown -> text that is recorded as its result."""
 
 _INVALID = "<tool_use_error>"
 """Beginning of the result of a call that the client itself has refused before any hook was asked."""

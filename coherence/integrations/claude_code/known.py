@@ -1,4 +1,4 @@
-"""What is recorded of an agent already, by the ids that its transcript has too: nothing is counted twice."""
+"""Events of an agent that are recorded already, by the ids that its transcript has too: nothing is counted twice."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ OFF_SWITCH = "disableAllHooks"
 """Setting by which it runs no hooks."""
 
 NEXT_STEP = ""
-"""What the user still has to do once the hooks are in."""
+"""Step that is left to the user once the hooks are in."""
 
 
 def settings_path(scope: Scope, project: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""What the main agent is told of subagents that end in trouble."""
+"""Reports to the main agent of subagents that end in trouble."""
 
 from __future__ import annotations
 

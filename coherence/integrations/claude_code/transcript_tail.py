@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.files import open_input
+from coherence.integrations.added_lines import size_of
 from coherence.integrations.host_session import REFUSED
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, AnthropicUsage
 from coherence.providers.readers.chat import ContentPart, text_of
@@ -87,7 +87,7 @@ class TranscriptTail:
     @property
     def exists(self) -> bool:
         """True if there is a transcript."""
-        return _size(self._path) > 0
+        return size_of(self._path) > 0
 
     def read(self) -> None:
         """Add what was written since, up to :data:`MAX_READ` bytes, to what waits."""
@@ -138,7 +138,7 @@ class TranscriptTail:
         return end or next((at for at, each in enumerate(self.waiting) if each.kind == "prompt"), len(self.waiting))
 
     def _added(self) -> list[Entry]:
-        size = _size(self._path)
+        size = size_of(self._path)
         self.at_end = size <= self._offset
         if self.at_end:
             return []
@@ -161,13 +161,6 @@ class TranscriptTail:
         self.at_end = self._offset + len(added) - whole >= size
         lines = added[begin:whole].splitlines()
         return [entry for line in lines for entry in entries_of(line, of_subagent=self._is_subagents)]
-
-
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 Kind: TypeAlias = Literal["turn", "text", "usage", "call", "outcome", "output", "context", "compaction", "fault"]
-"""What an entry is about.
+"""Subject of an entry.
 
 - ``turn``: work on a request begins.
 - ``text``: the agent's words.

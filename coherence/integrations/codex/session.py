@@ -43,7 +43,7 @@ class _Agent:
         self.news = News(monitor)
         self._rollout: AddedLines | None = None
         self._waiting: list[Entry] = []
-        """What the rollout says of later than the newest event."""
+        """Entries of the rollout that are later than the newest event."""
         self._begun = False
         """True once it is known where the agent's own turns begin."""
         self._model = ""

@@ -35,7 +35,7 @@ OFF_SWITCH = "hooks = false under [features]"
 """Setting by which it runs no hooks."""
 
 NEXT_STEP = "start codex, enter /hooks and press t: until you have trusted them, it skips hooks without a word"
-"""What the user still has to do."""
+"""Step that is left to the user."""
 
 
 def codex_folder() -> Path:

@@ -47,7 +47,7 @@ class Command(msgspec.Struct, frozen=True):
     store: str | None = None
     """File of the store that is to be purged; another one than the daemon's is left alone."""
     feed: dict[str, Any] | None = None
-    """What the client has told the status line of the session."""
+    """Figures that the client has told the status line of the session."""
 
 
 class CommandError(ValueError):

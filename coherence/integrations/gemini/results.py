@@ -20,13 +20,13 @@ _FAILED = re.compile(
 """End or beginning of what a shell command that has failed, or was cut short, has put out."""
 
 _REPEATED = "Here is the updated code:\n"
-"""What stands before the file as it is now, which repeats the call."""
+"""Words before the file as it is now, which repeats the call."""
 
 SHELL = "run_shell_command"
 
 
 class Result(NamedTuple):
-    """What a call has come to."""
+    """Outcome of a call."""
 
     text: str
     error: bool

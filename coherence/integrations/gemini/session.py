@@ -14,7 +14,7 @@ from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
 from coherence.integrations.host_session import Answer, HostSession, Payload, context, denied_alone, text_of
 
 _ADDED = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
-"""What hooks have added to a prompt."""
+"""Part of a prompt that hooks have added."""
 
 
 class GeminiSession(HostSession):

@@ -37,7 +37,7 @@ OFF_SWITCH = "hooksConfig.enabled = false"
 """Setting by which it runs no hooks."""
 
 NEXT_STEP = ""
-"""What the user still has to do once the hooks are in."""
+"""Step that is left to the user once the hooks are in."""
 
 
 def settings_path(scope: Scope, project: Path | None = None) -> Path:

@@ -54,7 +54,7 @@ class Transcript:
         self._message = ""
         """Id of the newest message; the client writes it again whenever it has more to say of it."""
         self._told: set[str] = set()
-        """What was told of that message: kinds, and ids of calls."""
+        """Parts of that message that were told: kinds, and ids of calls."""
         self._summary = ""
 
     def read(self, until: str = "") -> list[Entry]:

@@ -30,7 +30,7 @@ OFF_SWITCH = "OPENCODE_PURE"
 """Setting by which it loads no plug-ins."""
 
 NEXT_STEP = ""
-"""What the user still has to do once the plug-in is in."""
+"""Step that is left to the user once the plug-in is in."""
 
 PLUGIN = Path(__file__).with_name("plugin.js")
 """The plug-in, with a place for the command that it runs."""
