@@ -1,8 +1,8 @@
 """Measure what the hooks add to a step of the real Claude Code: beside no hooks, in turns, in one run.
 
 ``python tests/bench/host_step.py`` runs the client (from npm, on first use) against a stub of its API. A step is the
-time from the end of the model's answer to the client's next request, with one call of Bash in it: hooks of PreToolUse,
-PostToolUse and PostToolBatch. ``--think S`` lets the model take its time, as models do: what is measured behind a step
+time from the end of the model's answer to the client's next request, with one call of Bash in it: hooks of PreToolUse
+and PostToolBatch. ``--think S`` lets the model take its time, as models do: what is measured behind a step
 has that time.
 """
 

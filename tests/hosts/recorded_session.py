@@ -25,7 +25,7 @@ EVENTS: dict[str, str | None] = {
     "SessionStart": None,
     "UserPromptSubmit": None,
     "PreToolUse": "*",
-    "PostToolUse": "*",
+    "PostToolUse": "Agent|Task",
     "PostToolUseFailure": "*",
     "PostToolBatch": None,
     "PermissionDenied": "*",

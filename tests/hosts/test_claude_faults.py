@@ -97,12 +97,12 @@ def test_daemon_two_versions_at_once(host: HookedClaude, tmp_path: Path) -> None
     assert [sorted(calls.values()) for calls in found.values()] == [[(command, True) for command in COMMANDS]] * 2
 
 
-def test_daemon_four_sessions_at_once_whose_calls_come_together(host: HookedClaude) -> None:
+def test_daemon_four_sessions_at_once_of_500_calls_that_come_together(host: HookedClaude) -> None:
     host.hook()
-    together: list[list[str]] = [[f"echo {step}-{number}" for number in range(10)] for step in range(3)]
+    together: list[list[str]] = [[f"echo {step}-{number}" for number in range(20)] for step in range(25)]
     steps: list[Step] = [[Tool("Bash", {"command": command}) for command in commands] for commands in together]
     with MessagesStub({"work": [*steps, [Text("Done.")]]}) as stub, ThreadPoolExecutor(4) as pool:
-        for done in pool.map(lambda _: host.run("[[script:work]] Print some numbers.", stub), range(4)):
+        for done in pool.map(lambda _: host.run("[[script:work]] Print some numbers.", stub, timeout=900), range(4)):
             assert (done.returncode, done.result["result"]) == (0, "Done."), done
     found = host.calls()
     found.pop("warm", None)

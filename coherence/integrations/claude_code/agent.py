@@ -15,7 +15,7 @@ from coherence.core.readings import number_of
 from coherence.integrations.claude_code.costs import CostFeed
 from coherence.integrations.claude_code.known import INTERRUPTED, Known
 from coherence.integrations.claude_code.permissions import Questions
-from coherence.integrations.claude_code.transcript_tail import Entry, TranscriptTail, shown_text
+from coherence.integrations.claude_code.transcript_tail import NOT_WANTED, Entry, TranscriptTail, shown_text
 from coherence.integrations.host_session import REFUSED, UNTOLD, News
 from coherence.monitor.monitor import Monitor
 
@@ -44,6 +44,8 @@ _STOPPED = {
 _INVALID = "<tool_use_error>"
 """Beginning of the result of a call that the client itself has refused before any hook was asked."""
 
+_NOT_RUN = (_INVALID, "Permission to use ", "Claude requested permissions to ")
+"""Beginnings of the results of calls that the client itself has refused."""
 
 _ASIDE = ("prompt", "context", "interruption", "compaction")
 """Entries that are not missed where others follow them that are recorded."""
@@ -200,10 +202,26 @@ class Agent:
         shown : mapping
             Id of each call -> what the agent is shown of its result.
         """
+        for id, response in shown.items():
+            self._take_response(id, response)
         if self._read():
             assert self._tail is not None
             self._take(self._tail.up_to_results(shown))
         self._settle(shown, whole=True)
+
+    def _take_response(self, id: str, response: Any) -> None:
+        """Take in what the agent is shown of a call that a hook was asked about, if no hook has told its result.
+
+        The transcript may not have it yet, which knows best whether the call has failed.
+        """
+        refused, said = self._refused.get(id), shown_text(response) or ""
+        if said.startswith(NOT_WANTED) or (refused is not None and REFUSED in said):
+            return
+        asked = refused is not None or id in self._waiting or id in self._told or id in self._known
+        if asked and response is not None and id not in self._results:
+            tool, arguments = refused or ("", None)
+            denied = said.startswith(_NOT_RUN)
+            self.result(id, tool, arguments, said or response, error=denied, ran=not denied)
 
     def prompt(self, text: str, id: str = "", *, counts: bool = True, anew: bool = False) -> None:
         """Take in what the user asks; what does not count is no request, and ``anew`` begins another task."""

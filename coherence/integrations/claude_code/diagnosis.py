@@ -291,7 +291,7 @@ def _installed(source: HookSource, hooks: list[_Ours], state: Path) -> _Finding:
     posts = any(is_http_hook(each.hook) for each in hooks)
     again = source.init + " --observe" * observes + " --http" * posts + " --yes"
     for each in hooks:
-        if each.event in EVENTS and each.matcher not in (None, "", "*"):
+        if each.event in EVENTS and each.matcher not in (None, "", "*", EVENTS[each.event]):
             # It would be replaced where it stands.
             found = f"{path}: the hook for {each.event} is for {each.matcher!r} alone"
             return "FAIL", found, again if source.is_plugin else f"{source.remove} && {again}"

@@ -21,7 +21,7 @@ EVENTS: dict[str, str | None] = {
     "SessionStart": None,
     "UserPromptSubmit": None,
     "PreToolUse": "*",
-    "PostToolUse": "*",
+    "PostToolUse": "Agent|Task",
     "PostToolUseFailure": "*",
     "PostToolBatch": None,
     "PermissionRequest": "*",
@@ -37,7 +37,8 @@ EVENTS: dict[str, str | None] = {
     "SessionEnd": None,
 }
 """Event that gets a hook: its matcher, ``None`` for an event that gets none. Each is known to the oldest version that
-was tried: of an unknown one the client warns at each start."""
+was tried: of an unknown one the client warns at each start. PostToolBatch tells the results of all calls of a step, so
+PostToolUse is for the start of a subagent alone: each hook delays the step."""
 
 HTTP_EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
 """Events of each step, which the client may post itself; the others start the daemon, or must not be lost."""

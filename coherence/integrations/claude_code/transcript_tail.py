@@ -36,6 +36,9 @@ _SYNTHETIC = "<synthetic>"
 _REJECTED = "User rejected tool use"
 """Result of a call that the user refused or stopped; 2.1.197 tells no more of it."""
 
+NOT_WANTED = "The user doesn't want to "
+"""Beginning of what the agent is shown of a call that the user refused or stopped."""
+
 _INTERRUPTED = "[Request interrupted by user"
 """Beginning of what the client writes in the user's name when they press Esc."""
 

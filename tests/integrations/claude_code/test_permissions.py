@@ -88,6 +88,26 @@ def test_let_through_a_call_that_ran_was_a_false_alarm_and_is_asked_about_no_mor
     assert asked(session, "rm -rf /", number=3)["permissionDecision"] == "ask"  # another call is another question
 
 
+@pytest.mark.parametrize(
+    ("shown", "labels", "results"),
+    [
+        ("wiped", [None], ["wiped"]),
+        ("The user doesn't want to proceed with this tool use.", [], []),
+        ("PreToolUse:Bash hook error: coherence refused this call: it wipes a folder.", [], []),
+    ],
+)
+def test_let_through_is_known_from_what_the_agent_is_shown_at_the_end_of_the_step(
+    fleet: Fleet, tmp_path: Path, shown: str, labels: list[Any], results: list[str]
+) -> None:
+    at: dict[str, Any] = {"transcript_path": str(tmp_path / "s1.jsonl")}  # it has nothing of the step yet
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Tell me what is in this folder.", **at))
+    asked(session, **at)
+    session.handle(event("PostToolBatch", tool_calls=[{**bash(WIPE), "tool_response": shown}], **at))
+    assert [each.score for each in judged(fleet)] == labels
+    assert [each.result for each in recorded(fleet) if isinstance(each, ToolResult)] == results
+
+
 def test_refused_the_person_confirms_the_refusal_and_is_not_asked_again(fleet: Fleet, tmp_path: Path) -> None:
     at: dict[str, Any] = {"transcript_path": str(tmp_path / "s1.jsonl")}
     session = ClaudeCodeSession(fleet, "s1")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given, settings
@@ -74,6 +75,32 @@ def test_handle_waits_for_a_measurement_only_where_there_is_trouble(
         session.handle(failure(command, "no", number) if failed else result(command, "3 files", number))
         session.handle(event("PostToolBatch", tool_calls=[]))
     assert waited == [2, 3]  # one has failed, and one repeats the first
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("3 files", [("3 files", False)]),
+        ([{"type": "text", "text": "3 files"}], [("3 files", False)]),
+        ("Permission to use Bash with command ls has been denied.", [(ANY, True)]),
+        ("The user doesn't want to take this action right now.", []),  # the transcript tells whether it had begun
+        (None, []),
+    ],
+)
+def test_handle_takes_results_from_the_end_of_the_step(
+    fleet: Fleet, tmp_path: Path, shown: Any, expected: list[Any]
+) -> None:
+    at = {"transcript_path": str(tmp_path / "s1.jsonl")}  # it has nothing of the step yet
+    session = ClaudeCodeSession(fleet, "s1")
+    session.handle(event("UserPromptSubmit", prompt="Count the files.", **at))
+    session.handle(call("ls", 1, **at))
+    session.handle(call("ls missing", 2, **at))
+    session.handle(failure("ls missing", "Exit code 2", 2, **at))
+    asked = ({**result("ls", "", 1), "tool_response": shown}, {**failure("ls missing", "", 2), "tool_response": "no"})
+    session.handle(event("PostToolBatch", tool_calls=list(asked), **at))
+    found = {each.call_id: (each.result, each.error) for each in kinds(fleet) if isinstance(each, ToolResult)}
+    assert found.pop("t2") == ("no", True)
+    assert list(found.values()) == expected
 
 
 def test_handle_tells_before_the_next_call_what_was_measured_meanwhile(

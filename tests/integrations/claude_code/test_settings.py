@@ -16,8 +16,10 @@ GROUPS = hook_groups(hook_command(Path("/state")))
 def test_hook_groups_of_the_events_that_concern_tools_match_all_of_them() -> None:
     found = with_hooks({}, GROUPS)["hooks"]
     matched = {event for event, groups in found.items() if groups[0].get("matcher") == "*"}
-    assert matched == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
-    assert all(list(found[event][0]) == ["hooks"] for event in set(EVENTS) - matched) and len(found) == 17
+    assert matched == {"PreToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
+    assert found.pop("PostToolUse")[0]["matcher"] == "Agent|Task"  # PostToolBatch tells the results of all
+    assert all(list(groups[0]) == ["hooks"] for event, groups in found.items() if event not in matched)
+    assert set(found) == set(EVENTS) - {"PostToolUse"} and len(EVENTS) == 17
 
 
 def test_settings_path_of_each_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
