@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.core.files import open_input
-from coherence.integrations.added_lines import size_of
+from coherence.integrations.added_lines import AddedLines, size_of
 from coherence.integrations.host_session import REFUSED
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, AnthropicUsage
 from coherence.providers.readers.chat import ContentPart, text_of
@@ -73,25 +72,30 @@ class TranscriptTail:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self._in_line = False
+        self._lines = AddedLines(path, max_read=MAX_READ, max_behind=MAX_BEHIND)
         self._is_subagents = path.parent.name == "subagents"
         self.waiting: list[Entry] = []
         """Entries that were read and not taken."""
-        self.left_out = 0
-        """Bytes that were too many to read."""
-        self.at_end = False
-        """True if the newest reading came to the end of the file."""
 
     @property
     def exists(self) -> bool:
         """True if there is a transcript."""
-        return size_of(self._path) > 0
+        return size_of(self._lines.path) > 0
+
+    @property
+    def left_out(self) -> int:
+        """Bytes that were too many to read."""
+        return self._lines.left_out
+
+    @property
+    def at_end(self) -> bool:
+        """True if the newest reading came to the end of the file."""
+        return self._lines.at_end
 
     def read(self) -> None:
         """Add what was written since, up to :data:`MAX_READ` bytes, to what waits."""
-        self.waiting += self._added()
+        for line in self._lines.read():
+            self.waiting += entries_of(line, of_subagent=self._is_subagents)
         del self.waiting[:-MAX_WAITING]
 
     def take(self, count: int) -> list[Entry]:
@@ -136,31 +140,6 @@ class TranscriptTail:
             elif end or (wanted and each.kind == "text" and each.value.strip() == wanted):
                 end = at + 1
         return end or next((at for at, each in enumerate(self.waiting) if each.kind == "prompt"), len(self.waiting))
-
-    def _added(self) -> list[Entry]:
-        size = size_of(self._path)
-        self.at_end = size <= self._offset
-        if self.at_end:
-            return []
-        if size - self._offset > MAX_BEHIND:
-            self.left_out += size - MAX_BEHIND - self._offset
-            self._offset, self._in_line = size - MAX_BEHIND, True
-        try:
-            with open_input(self._path) as file:
-                file.seek(self._offset)
-                added = file.read(MAX_READ)
-        except OSError:
-            return []
-        whole = added.rfind(b"\n") + 1
-        if not whole and len(added) == MAX_READ:  # one line of more than is read: it is passed over
-            self._offset, self._in_line = self._offset + len(added), True
-            return []
-        begin = added.find(b"\n") + 1 if self._in_line else 0
-        self._in_line = self._in_line and not whole
-        self._offset += whole
-        self.at_end = self._offset + len(added) - whole >= size
-        lines = added[begin:whole].splitlines()
-        return [entry for line in lines for entry in entries_of(line, of_subagent=self._is_subagents)]
 
 
 def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
