@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from coherence.core.files import open_input
 
@@ -64,6 +67,21 @@ class AddedLines:
         if is_full and self._max_behind is None:
             self._offset, self._in_line = max(self._offset, size_of(self.path)), False
         return added[begin:whole].splitlines()
+
+
+def object_in(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line, an empty one if it is something else.
+
+    Examples
+    --------
+    >>> object_in(b'{"type": "user"}'), object_in(b'[7]'), object_in(b'{"type": "us')
+    ({'type': 'user'}, {}, {})
+    """
+    try:
+        read = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def size_of(path: Path) -> int:
