@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from coherence.core.files import open_input
 
 MAX_READ = 32_000_000
-"""Bytes that are read at once; what a client has written beyond them since the last time is left out."""
+"""Bytes that are read at once."""
 
 
 class AddedLines:
@@ -22,27 +25,63 @@ class AddedLines:
         It may be missing yet.
     at_end : bool
         Begin with what is written from now on.
+    max_read : int
+        Bytes that are read at once; a line that is longer is passed over.
+    max_behind : int, optional
+        Bytes that the reader goes back at most; what is not read at once is read later. By default, what a client has
+        written beyond ``max_read`` since the last time is left out.
     """
 
-    def __init__(self, path: Path, *, at_end: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, at_end: bool = False, max_read: int = MAX_READ, max_behind: int | None = None
+    ) -> None:
         self.path = path
+        self._max_read, self._max_behind = max_read, max_behind
         self._offset = size_of(path) if at_end else 0
+        self._in_line = False
+        self.left_out = 0
+        """Bytes that lay too far back."""
+        self.at_end = False
+        """True if the newest reading came to the end of the file."""
 
     def read(self) -> list[bytes]:
         """Return the lines that are new since the last time."""
-        if size_of(self.path) <= self._offset:
+        size = size_of(self.path)
+        self.at_end = size <= self._offset
+        if self.at_end:
             return []
+        if self._max_behind is not None and size - self._offset > self._max_behind:
+            self.left_out += size - self._max_behind - self._offset
+            self._offset, self._in_line = size - self._max_behind, True
         try:
             with open_input(self.path) as file:
                 file.seek(self._offset)
-                added = file.read(MAX_READ)
+                added = file.read(self._max_read)
         except OSError:
             return []
-        whole = added.rfind(b"\n") + 1
-        self._offset += whole
-        if len(added) == MAX_READ:
-            self._offset = max(self._offset, size_of(self.path))
-        return added[:whole].splitlines()
+        self.at_end = self._offset + len(added) >= size
+        is_full, whole = len(added) == self._max_read, added.rfind(b"\n") + 1
+        begin = added.find(b"\n") + 1 if self._in_line else 0
+        self._in_line = not whole and (self._in_line or is_full)
+        self._offset += whole or (len(added) if is_full else 0)
+        if is_full and self._max_behind is None:
+            self._offset, self._in_line = max(self._offset, size_of(self.path)), False
+        return added[begin:whole].splitlines()
+
+
+def object_in(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line, an empty one if it is something else.
+
+    Examples
+    --------
+    >>> object_in(b'{"type": "user"}'), object_in(b'[7]'), object_in(b'{"type": "us')
+    ({'type': 'user'}, {}, {})
+    """
+    try:
+        read = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def size_of(path: Path) -> int:

@@ -210,6 +210,18 @@ def text_of(payload: Payload, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def count_of(payload: Payload, name: str) -> int | None:
+    """Return a count of a payload, ``None`` if it has none of that name.
+
+    Examples
+    --------
+    >>> count_of({"input_tokens": 7}, "input_tokens"), count_of({"input_tokens": -1}, "input_tokens")
+    (7, None)
+    """
+    value = payload.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def context(event: str, text: str) -> Answer:
     """Return the answer that adds a text to what the agent reads next.
 

@@ -6,12 +6,11 @@ import time
 from contextlib import chdir
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from coherence.core.files import open_input
 from coherence.core.readings import excerpt, span
+from coherence.integrations.added_lines import object_in
 from coherence.integrations.claude_code.transcript_tail import entries_of
 from coherence.integrations.daemon.canary import Canary, plant, read_canary, uproot
 from coherence.integrations.daemon.folder import enter
@@ -91,7 +90,6 @@ def look(canary: Canary) -> _Seen:
 def _time_of(line: bytes) -> float | None:
     """Return when a line of a transcript was written."""
     try:
-        told: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
-        return datetime.fromisoformat(told["timestamp"]).timestamp()
+        return datetime.fromisoformat(object_in(line)["timestamp"]).timestamp()
     except (ValueError, KeyError, TypeError):
         return None

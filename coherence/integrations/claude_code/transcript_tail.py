@@ -8,11 +8,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.core.files import open_input
-from coherence.integrations.added_lines import size_of
-from coherence.integrations.host_session import REFUSED
+from coherence.integrations.added_lines import AddedLines, object_in, size_of
+from coherence.integrations.host_session import REFUSED, text_of
+from coherence.providers.readers import chat
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, AnthropicUsage
-from coherence.providers.readers.chat import ContentPart, text_of
 from coherence.providers.readers.claude_code import keep_typed, typed_by_client
 
 MAX_READ = 4_000_000
@@ -76,25 +75,30 @@ class TranscriptTail:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self._in_line = False
+        self._lines = AddedLines(path, max_read=MAX_READ, max_behind=MAX_BEHIND)
         self._is_subagents = path.parent.name == "subagents"
         self.waiting: list[Entry] = []
         """Entries that were read and not taken."""
-        self.left_out = 0
-        """Bytes that were too many to read."""
-        self.at_end = False
-        """True if the newest reading came to the end of the file."""
 
     @property
     def exists(self) -> bool:
         """True if there is a transcript."""
-        return size_of(self._path) > 0
+        return size_of(self._lines.path) > 0
+
+    @property
+    def left_out(self) -> int:
+        """Bytes that were too many to read."""
+        return self._lines.left_out
+
+    @property
+    def at_end(self) -> bool:
+        """True if the newest reading came to the end of the file."""
+        return self._lines.at_end
 
     def read(self) -> None:
         """Add what was written since, up to :data:`MAX_READ` bytes, to what waits."""
-        self.waiting += self._added()
+        for line in self._lines.read():
+            self.waiting += entries_of(line, of_subagent=self._is_subagents)
         del self.waiting[:-MAX_WAITING]
 
     def take(self, count: int) -> list[Entry]:
@@ -140,31 +144,6 @@ class TranscriptTail:
                 end = at + 1
         return end or next((at for at, each in enumerate(self.waiting) if each.kind == "prompt"), len(self.waiting))
 
-    def _added(self) -> list[Entry]:
-        size = size_of(self._path)
-        self.at_end = size <= self._offset
-        if self.at_end:
-            return []
-        if size - self._offset > MAX_BEHIND:
-            self.left_out += size - MAX_BEHIND - self._offset
-            self._offset, self._in_line = size - MAX_BEHIND, True
-        try:
-            with open_input(self._path) as file:
-                file.seek(self._offset)
-                added = file.read(MAX_READ)
-        except OSError:
-            return []
-        whole = added.rfind(b"\n") + 1
-        if not whole and len(added) == MAX_READ:  # one line of more than is read: it is passed over
-            self._offset, self._in_line = self._offset + len(added), True
-            return []
-        begin = added.find(b"\n") + 1 if self._in_line else 0
-        self._in_line = self._in_line and not whole
-        self._offset += whole
-        self.at_end = self._offset + len(added) - whole >= size
-        lines = added[begin:whole].splitlines()
-        return [entry for line in lines for entry in entries_of(line, of_subagent=self._is_subagents)]
-
 
 def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
     r"""Yield what one line of a transcript says.
@@ -182,11 +161,8 @@ def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
     >>> [(entry.kind, entry.value, entry.message) for entry in entries_of(said)]
     [('text', 'I look.', 'm1')]
     """
-    try:
-        read = msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(read, dict) or (read.get("isSidechain") is True and not of_subagent):
+    read = object_in(line)
+    if read.get("isSidechain") is True and not of_subagent:
         return
     attached, message = read.get("attachment"), read.get("message")
     if isinstance(attached, dict) and attached.get("type") == "hook_additional_context":
@@ -195,9 +171,9 @@ def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
         yield from _of_message(message)
     elif isinstance(message, dict) and read.get("type") == "user":
         blocks = [block for block in _list(message.get("content")) if isinstance(block, dict)]
-        texts = [_text(block, "text") for block in blocks]
+        texts = [text_of(block, "text") for block in blocks]
         yield from _of_results(read, blocks)
-        if any(text.startswith(_INTERRUPTED) for text in [_text(message, "content"), *texts]):
+        if any(text.startswith(_INTERRUPTED) for text in [text_of(message, "content"), *texts]):
             yield Entry("interruption", "")
         elif read.get("isCompactSummary") is True:
             yield Entry("compaction", "")
@@ -206,7 +182,7 @@ def entries_of(line: bytes, *, of_subagent: bool = False) -> Iterator[Entry]:
 
 
 def _of_message(message: dict[str, Any]) -> Iterator[Entry]:
-    id, model = _text(message, "id"), _text(message, "model")
+    id, model = text_of(message, "id"), text_of(message, "model")
     try:
         usage = msgspec.convert(message.get("usage"), AnthropicUsage | None)
     except msgspec.ValidationError:
@@ -216,10 +192,10 @@ def _of_message(message: dict[str, Any]) -> Iterator[Entry]:
     for block in _list(message.get("content")):
         if not isinstance(block, dict):
             continue
-        if block.get("type") == "text" and _text(block, "text").strip():
-            yield Entry("text", _text(block, "text"), id, model)
-        elif block.get("type") == "tool_use" and _text(block, "id"):
-            yield Entry("call", _text(block, "id"), id, model, tool=_text(block, "name"), data=block.get("input"))
+        if block.get("type") == "text" and text_of(block, "text").strip():
+            yield Entry("text", text_of(block, "text"), id, model)
+        elif block.get("type") == "tool_use" and text_of(block, "id"):
+            yield Entry("call", text_of(block, "id"), id, model, tool=text_of(block, "name"), data=block.get("input"))
 
 
 def _of_results(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Entry]:
@@ -228,7 +204,7 @@ def _of_results(line: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[
     stopped = line.get("toolDenialKind") == "user-rejected" or (not told and line.get("toolUseResult") == _REJECTED)
     ran = line.get("toolDenialBeforeRun") is not True if told else None
     for block in blocks:
-        if block.get("type") != "tool_result" or not (id := _text(block, "tool_use_id")):
+        if block.get("type") != "tool_result" or not (id := text_of(block, "tool_use_id")):
             continue
         said = shown_text(block.get("content")) or ""
         # Where nobody is there to ask, the client refuses in the user's place, with our words.
@@ -248,10 +224,10 @@ def _of_prompt(read: dict[str, Any], message: dict[str, Any]) -> Iterator[Entry]
         )
     except msgspec.ValidationError:
         return
-    id = _text(read, "promptId")
+    id = text_of(read, "promptId")
     if typed_by_client(read) or (said.content and not keep_typed(said)):
         yield Entry("prompt", "", id)
-    elif words := text_of(said.content).strip():
+    elif words := chat.text_of(said.content).strip():
         yield Entry("prompt", words, id)
 
 
@@ -264,15 +240,10 @@ def shown_text(content: Any) -> str | None:
     ('7 passed', None)
     """
     try:
-        return text_of(msgspec.convert(content, str | list[ContentPart] | None))
+        return chat.text_of(msgspec.convert(content, str | list[chat.ContentPart] | None))
     except msgspec.ValidationError:
         return None
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _text(block: dict[str, Any], name: str) -> str:
-    value = block.get(name)
-    return value if isinstance(value, str) else ""

@@ -7,6 +7,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from coherence.integrations.added_lines import object_in
+from coherence.integrations.host_session import count_of, text_of
+
 Kind: TypeAlias = Literal["turn", "text", "usage", "call", "outcome", "output", "context", "compaction", "fault"]
 """Subject of an entry.
 
@@ -53,11 +56,8 @@ def entries_of(line: bytes) -> Iterator[Entry]:
     >>> list(entries_of(b'{"type": "response_item", "payload": ' + said + b'}'))[0][:3]
     ('text', 'I look.', 'm1')
     """
-    try:
-        read = msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return
-    payload = read.get("payload") if isinstance(read, dict) else None
+    read = object_in(line)
+    payload = read.get("payload")
     if not isinstance(payload, dict):
         return
     match read.get("type"):
@@ -67,22 +67,22 @@ def entries_of(line: bytes) -> Iterator[Entry]:
             yield from _of_event(payload)
         case "token_usage_record":
             usage = _mapping(payload, "usage")
-            yield Entry("usage", tokens_in=_count(usage, "input_tokens"), tokens_out=_count(usage, "output_tokens"))
+            yield Entry("usage", tokens_in=count_of(usage, "input_tokens"), tokens_out=count_of(usage, "output_tokens"))
         case "compacted":
-            first, _, rest = _text(payload, "message").partition("\n")
+            first, _, rest = text_of(payload, "message").partition("\n")
             yield Entry("compaction", rest if first.startswith(_HANDED_ON) else f"{first}\n{rest}".strip())
 
 
 def _of_item(item: dict[str, Any]) -> Iterator[Entry]:
-    kind, id = _text(item, "type"), _text(item, "call_id")
+    kind, id = text_of(item, "type"), text_of(item, "call_id")
     if kind == "message":
         said = "\n".join(_texts(item.get("content")))
         if item.get("role") == "assistant" and said.strip():
-            yield Entry("text", said, _text(item, "id"))
+            yield Entry("text", said, text_of(item, "id"))
         elif item.get("role") == "developer":
             yield from (Entry("context", text) for text in _texts(item.get("content")))
     elif kind in _CALLS and id:
-        yield Entry("call", _text(item, "name"), id, _arguments(item.get(_CALLS[kind])))
+        yield Entry("call", text_of(item, "name"), id, _arguments(item.get(_CALLS[kind])))
     elif kind in _OUTPUTS and id:
         output = item.get("output")
         yield Entry("output", output if isinstance(output, str) else "\n".join(_texts(output)), id)
@@ -91,12 +91,12 @@ def _of_item(item: dict[str, Any]) -> Iterator[Entry]:
 def _of_event(event: dict[str, Any]) -> Iterator[Entry]:
     if event.get("type") == "item_completed":
         item = _mapping(event, "item")
-        if _text(item, "id") and _text(item, "status"):
-            yield Entry("outcome", _text(item, "status"), _text(item, "id"))
+        if text_of(item, "id") and text_of(item, "status"):
+            yield Entry("outcome", text_of(item, "status"), text_of(item, "id"))
     elif event.get("type") == "task_started":
-        yield Entry("turn", id=_text(event, "turn_id"))
+        yield Entry("turn", id=text_of(event, "turn_id"))
     elif event.get("type") == "task_complete" and (error := _mapping(event, "error")):
-        yield Entry("fault", _text(error, "message") or "unknown")
+        yield Entry("fault", text_of(error, "message") or "unknown")
 
 
 def _arguments(given: object) -> Any:
@@ -116,13 +116,3 @@ def _texts(content: object) -> list[str]:
 def _mapping(read: dict[str, Any], name: str) -> dict[str, Any]:
     value = read.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _text(read: dict[str, Any], name: str) -> str:
-    value = read.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _count(read: dict[str, Any], name: str) -> int | None:
-    value = read.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

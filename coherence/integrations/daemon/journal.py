@@ -7,15 +7,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from coherence.core.events import Compaction, Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon import hook
 from coherence.store.errors import StoreError
-from coherence.store.store import Store
 
 LOGGER = logging.getLogger(__name__)
 
@@ -24,22 +21,6 @@ TAKEN = ".taken"
 
 SETTLE_S = 1.0
 """Seconds between two times that everything is written, and the files go."""
-
-MAX_KNOWN = 1_000
-"""Events of a session that are known again."""
-
-Key: TypeAlias = tuple[str, str, str]
-
-_KINDS: Mapping[str, tuple[str, str]] = {
-    "PreToolUse": ("call", "tool_use_id"),
-    "PostToolUse": ("result", "tool_use_id"),
-    "PostToolUseFailure": ("result", "tool_use_id"),
-    "UserPromptSubmit": ("user", "prompt"),
-    "Stop": ("assistant", "last_assistant_message"),
-    "SubagentStop": ("assistant", "last_assistant_message"),
-    "PostCompact": ("compaction", "compact_summary"),
-}
-"""Event of a hook -> kind of the event that is recorded for it, and the field by which that is known again."""
 
 
 class Journal:
@@ -103,65 +84,3 @@ class Journal:
         for path in found:
             path.rename(path.with_suffix(".payload"))
         return bool(found)
-
-
-class Known:
-    """Events of one session that are known again if they come a second time.
-
-    Examples
-    --------
-    >>> known, call = Known(), {"hook_event_name": "PreToolUse", "tool_use_id": "t1"}
-    >>> known.takes(call), known.takes(call), known.takes({"hook_event_name": "PostToolBatch"})
-    (True, False, True)
-    """
-
-    def __init__(self, keys: Iterator[Key] | None = None) -> None:
-        self._recorded = frozenset(keys or ())
-        self._taken: dict[Key, None] = {}
-
-    def takes(self, payload: Mapping[str, Any]) -> bool:
-        """Tell whether an event is new, and know it from now on.
-
-        Texts, which may be said twice, are held against what was recorded before a daemon was killed only.
-        """
-        kind, _, said = key = _key(payload)
-        if not said:
-            return True
-        if (kind, "", said) in self._recorded:
-            return False
-        if kind not in ("call", "result"):
-            return True
-        if key in self._taken:
-            return False
-        self._taken[key] = None
-        if len(self._taken) > MAX_KNOWN:
-            del self._taken[next(iter(self._taken))]
-        return True
-
-    def forget(self, payload: Mapping[str, Any]) -> None:
-        """Take an event for new again: it could not be recorded."""
-        self._taken.pop(_key(payload), None)
-
-
-def _key(payload: Mapping[str, Any]) -> Key:
-    kind, field = _KINDS.get(str(payload.get("hook_event_name")), ("", ""))
-    said = payload.get(field)
-    return kind, str(payload.get("agent_id")), said if isinstance(said, str) else ""
-
-
-def recorded(store: Store, session: str) -> Iterator[Key]:
-    """Yield what is known again of the newest events that a store has of a session."""
-    for row in store.sessions():
-        if row.session != session:
-            continue
-        last = store.last_seq(row.id)
-        for kept in store.events(row.id, after=max(0, last - MAX_KNOWN)):
-            match decode_event(kept.data):
-                case ToolCall(call_id=str(call)):
-                    yield "call", "", call
-                case ToolResult(call_id=str(call)):
-                    yield "result", "", call
-                case Message(role="user" | "assistant" as role, content=str(text)):
-                    yield role, "", text
-                case Compaction(summary=str(text)):
-                    yield "compaction", "", text

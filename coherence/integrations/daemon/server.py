@@ -30,10 +30,10 @@ from coherence.integrations.daemon.control import (
     session_records,
     unblock_agents,
 )
-from coherence.integrations.daemon.doubles import Doubles
+from coherence.integrations.daemon.deduplication import Deduplicator, recorded
 from coherence.integrations.daemon.folder import MAX_SESSION
 from coherence.integrations.daemon.http_door import HttpDoor
-from coherence.integrations.daemon.journal import SETTLE_S, Journal, Known, recorded
+from coherence.integrations.daemon.journal import SETTLE_S, Journal
 from coherence.integrations.daemon.log import empty_log, rotate_log
 from coherence.integrations.daemon.purge import forget_session
 from coherence.integrations.daemon.refusals import forget_refusal, forget_refusals, store_refusal
@@ -107,10 +107,9 @@ def read_request(raw: bytes) -> Request:
 class _Open:
     """A session that is followed, with what keeps its events in order."""
 
-    def __init__(self, session: HostSession, known: Known) -> None:
+    def __init__(self, session: HostSession, deduplicator: Deduplicator) -> None:
         self.session, self.lock, self.used = session, threading.Lock(), time.monotonic()
-        self.doubles = Doubles()
-        self.known = known
+        self.deduplicator = deduplicator
 
 
 def _make_fleet(store: Store) -> Fleet:
@@ -195,23 +194,22 @@ class HookDaemon:
         name = clean(request.payload["session_id"], MAX_SESSION)
         with self._held(name, request.host) as found:
             found.used = time.monotonic()
-            known = found.doubles.answer_to(request.payload)
-            if known is not None:
-                return known
-            if not found.known.takes(request.payload):
-                return {}
+            earlier = found.deduplicator.answer_to(request.payload)
+            if earlier is not None:
+                return earlier
             if late is not None and name not in late:
                 late.add(name)
                 found.session.come_late()
+            found.deduplicator.add(request.payload, {})
             try:
                 answer = found.session.handle(request.payload, steers=request.steers)
             except StoreError:
-                found.known.forget(request.payload)
+                found.deduplicator.forget(request.payload)
                 raise
             answer = answer or self._warning(request.payload)
             refuses = bool(answer) and found.session.refuses(answer)
-            found.doubles.add(request.payload, answer if refuses else {})
             if refuses:
+                found.deduplicator.add(request.payload, answer)
                 store_refusal(self.folder, name, hook.call_key(request.payload), msgspec.json.encode(answer))
             elif request.steers and (self.folder / hook.BLOCKED).exists():  # somebody may have let the call through
                 forget_refusal(self.folder, name, hook.call_key(request.payload))
@@ -269,8 +267,8 @@ class HookDaemon:
     def _session(self, name: str, host: str) -> _Open:
         with self._lock:
             if name not in self._open:
-                known = Known(recorded(self.store, name) if self._recovers else None)
-                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name), known)
+                deduplicator = Deduplicator(recorded(self.store, name) if self._recovers else ())
+                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name), deduplicator)
             return self._open[name]
 
     def _control(self, raw: bytes) -> bytes:

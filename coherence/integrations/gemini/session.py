@@ -11,7 +11,7 @@ from coherence.fleet.fleet import Fleet
 from coherence.integrations.briefing import Briefing
 from coherence.integrations.gemini.results import error_of, result_of
 from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
-from coherence.integrations.host_session import Answer, HostSession, Payload, context, denied_alone, text_of
+from coherence.integrations.host_session import Answer, HostSession, Payload, context, count_of, denied_alone, text_of
 
 _ADDED = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 """Part of a prompt that hooks have added."""
@@ -79,7 +79,7 @@ class GeminiSession(HostSession):
 
     def _on_usage(self, entry: Entry) -> None:
         tokens = entry.tokens or {}
-        read, *written = (_count(tokens.get(name)) for name in ("input", "output", "thoughts"))
+        read, *written = (count_of(tokens, name) for name in ("input", "output", "thoughts"))
         known = [count for count in written if count is not None]
         self.monitor.usage(tokens_in=read, tokens_out=sum(known) if known else None, model=entry.value or None)
 
@@ -156,7 +156,3 @@ def _key(tool: str, arguments: Any) -> str:
 def _shown(text: str) -> str:
     """Return a text as the client puts it into the context."""
     return text.replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

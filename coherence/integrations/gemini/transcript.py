@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
-
-from coherence.integrations.added_lines import AddedLines
+from coherence.integrations.added_lines import AddedLines, object_in
 from coherence.integrations.host_session import text_of
 
 MAX_WAITING = 10_000
@@ -75,12 +73,7 @@ class Transcript:
         return found
 
     def _entries(self, line: bytes) -> Iterator[Entry]:
-        try:
-            read = msgspec.json.decode(line)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(read, dict):
-            return
+        read = object_in(line)
         if read.get("type") == "gemini":
             yield from self._of_message(read)
         elif read.get("type") == "user":

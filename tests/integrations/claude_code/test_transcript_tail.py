@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from integrations.claude_code.payloads import interrupted_line, refused_line
 
 from coherence.core.files import open_input
-from coherence.integrations.claude_code import transcript_tail
+from coherence.integrations import added_lines
 from coherence.integrations.claude_code.transcript_tail import (
     MAX_BEHIND,
     MAX_READ,
@@ -129,7 +129,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             counts.append(len(found))
             return found
 
-    monkeypatch.setattr(transcript_tail, "open_input", lambda path: Counting(open_input(path)))
+    monkeypatch.setattr(added_lines, "open_input", lambda path: Counting(open_input(path)))
     return counts
 
 

@@ -22,7 +22,7 @@ from integrations.running import running
 from coherence.core.events import Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import only_one
-from coherence.integrations.daemon.journal import MAX_KNOWN, Journal, Known
+from coherence.integrations.daemon.journal import Journal
 from coherence.store.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
@@ -276,22 +276,3 @@ def test_journal_without_room_handles_the_request_all_the_same(tmp_path: Path) -
     journal = Journal(tmp_path)
     assert journal.begin(b"a") is None
     journal.done(None)
-
-
-def test_known_takes_a_call_of_each_agent_once_and_texts_that_were_recorded_never() -> None:
-    known = Known(iter([("user", "", "Go."), ("call", "", "t0")]))
-    call = {"hook_event_name": "PreToolUse", "tool_use_id": "t1"}
-    assert [known.takes(each) for each in (call, call, {**call, "agent_id": "a"}, {**call, "tool_use_id": "t0"})] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-    assert [known.takes({"hook_event_name": "UserPromptSubmit", "prompt": said}) for said in ("Go.", "On.", "On.")] == [
-        False,
-        True,
-        True,
-    ]
-    for number in range(MAX_KNOWN):
-        known.takes({**call, "tool_use_id": f"u{number}"})
-    assert known.takes(call)  # so many have come since

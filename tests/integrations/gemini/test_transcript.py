@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.integrations import added_lines
-from coherence.integrations.added_lines import AddedLines
 from coherence.integrations.gemini.transcript import Entry, Transcript, texts_in
 
 RECORDED = Path(__file__).parents[2] / "data" / "gemini" / "transcript.jsonl"
@@ -102,25 +99,3 @@ def test_texts_in_parts_of_any_form() -> None:
     assert texts_in("a") == ["a"]
     assert texts_in([{"text": "a"}, {"inlineData": {"data": "eA=="}}, "b", 7]) == ["a", "b"]
     assert texts_in(None) == texts_in({"functionResponse": {"response": []}}) == []
-
-
-def test_added_lines_a_line_that_is_being_written_waits_for_its_end(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    lines = AddedLines(path)
-    path.write_bytes(b"one\ntw")
-    assert lines.read() == [b"one"]
-    assert lines.read() == []
-    path.write_bytes(b"one\ntwo\n")
-    assert lines.read() == [b"two"]
-    assert AddedLines(tmp_path).read() == []  # a folder
-
-
-def test_added_lines_beyond_what_is_read_at_once_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(added_lines, "MAX_READ", 8)
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\ntwo\nthree\n")
-    lines = AddedLines(path)
-    assert lines.read() == [b"one", b"two"]
-    with path.open("ab") as file:
-        file.write(b"four\n")
-    assert lines.read() == [b"four"]
