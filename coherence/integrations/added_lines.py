@@ -27,13 +27,12 @@ class AddedLines:
         Begin with what is written from now on.
     max_read : int
         Bytes that are read at once; a line that is longer is passed over.
-    max_behind : int, optional
-        Bytes that the reader goes back at most; what is not read at once is read later. By default, what a client has
-        written beyond ``max_read`` since the last time is left out.
+    max_behind : int
+        Bytes that the reader goes back at most; what it does not read at once is read the next time.
     """
 
     def __init__(
-        self, path: Path, *, at_end: bool = False, max_read: int = MAX_READ, max_behind: int | None = None
+        self, path: Path, *, at_end: bool = False, max_read: int = MAX_READ, max_behind: int = MAX_READ
     ) -> None:
         self.path = path
         self._max_read, self._max_behind = max_read, max_behind
@@ -50,7 +49,7 @@ class AddedLines:
         self.at_end = size <= self._offset
         if self.at_end:
             return []
-        if self._max_behind is not None and size - self._offset > self._max_behind:
+        if size - self._offset > self._max_behind:
             self.left_out += size - self._max_behind - self._offset
             self._offset, self._in_line = size - self._max_behind, True
         try:
@@ -64,8 +63,6 @@ class AddedLines:
         begin = added.find(b"\n") + 1 if self._in_line else 0
         self._in_line = not whole and (self._in_line or is_full)
         self._offset += whole or (len(added) if is_full else 0)
-        if is_full and self._max_behind is None:
-            self._offset, self._in_line = max(self._offset, size_of(self.path)), False
         return added[begin:whole].splitlines()
 
 

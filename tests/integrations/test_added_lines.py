@@ -18,13 +18,14 @@ def test_added_lines_a_line_that_is_being_written_waits_for_its_end(tmp_path: Pa
     assert AddedLines(tmp_path).read() == []  # a folder
 
 
-def test_added_lines_beyond_what_is_read_at_once_are_left_out(tmp_path: Path) -> None:
+def test_added_lines_beyond_what_is_read_at_once_come_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"one\ntwo\nthree\n")
     lines = AddedLines(path, max_read=8)
     assert lines.read() == [b"one", b"two"]
     with path.open("ab") as file:
         file.write(b"four\n")
+    assert lines.read() == [b"three"]
     assert lines.read() == [b"four"]
 
 

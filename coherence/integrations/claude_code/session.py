@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from coherence.core.decisions import Decision
-from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.claude_code.agent import STOPPED, Agent
 from coherence.integrations.claude_code.happenings import NOTES, note_of
@@ -19,11 +18,16 @@ from coherence.integrations.claude_code.results import result_of
 from coherence.integrations.claude_code.retention import measured, restated
 from coherence.integrations.claude_code.subagents import Reports
 from coherence.integrations.daemon.control import ended_in_words, unblock_agents
-from coherence.integrations.host_session import Answer, HostSession, Payload, context, text_of
+from coherence.integrations.host_session import (
+    TRUST_IN_SUBAGENTS,
+    Answer,
+    HostSession,
+    Payload,
+    context,
+    requests_again,
+    text_of,
+)
 from coherence.monitor.monitor import Monitor
-
-TRUST_IN_SUBAGENTS = 0.4
-"""Weight of a subagent's pressure for the one that started it, to begin with."""
 
 _NO_REQUEST = "<task-notification>"
 """Beginning of a prompt that the client writes itself, when a task in the background has ended."""
@@ -124,14 +128,9 @@ class ClaudeCodeSession(HostSession):
         self._on_happening(payload)
         if text_of(payload, "source") in ("startup", "clear"):
             self._agent(payload).begin()
-        facts, source = self.monitor.state.facts, text_of(payload, "source")
-        self._is_cleared = source == "clear"
-        if source != "compact" or not facts.goal:
-            return None
-        told = f"Before the context was compacted, the user asked: {excerpt(facts.goal, 600)}"
-        if facts.request and facts.request != facts.goal:
-            told += f"\nThe user's newest request was: {excerpt(facts.request, 600)}"
-        return context("SessionStart", told + restated(self._forbidden(), told))
+        self._is_cleared = text_of(payload, "source") == "clear"
+        told = requests_again(self.monitor) if text_of(payload, "source") == "compact" else ""
+        return context("SessionStart", told + restated(self._forbidden(), told)) if told else None
 
     def _forbidden(self) -> list[str]:
         """Return the sentences by which the user has forbidden something that is still forbidden, oldest first."""
