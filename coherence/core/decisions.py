@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -205,6 +206,25 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+def refusal_id(agent: str, session: str, seq: int) -> str:
+    """Return the id of a refusal, a decision of the kind ``block``; the digits alone mean it too.
+
+    Parameters
+    ----------
+    agent, session : str
+        Names of the agent that was refused something, and of its session.
+    seq : int
+        Number of the decision.
+
+    Examples
+    --------
+    >>> refusal_id("claude-code", "s1", 7)
+    'refusal-1807ca99981cde9d'
+    """
+    told = "\0".join((agent, session, str(seq)))
+    return f"refusal-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 def as_shown(name: str, value: float) -> float:

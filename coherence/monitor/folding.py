@@ -16,6 +16,7 @@ from coherence.core.readings import Reading
 from coherence.core.redact import Redactor
 from coherence.core.ring import Ring
 from coherence.monitor.inbox import Inbox, size_of
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack
@@ -117,6 +118,7 @@ class Folding(ABC):
         """Threads that wait for the lock; the background thread lets them in."""
         self._store_down = False
         self._newest = opened.pipeline.measured
+        self._known = KnownState.of(opened.pipeline)
         self._last_around = NOBODY
 
     @abstractmethod
@@ -317,6 +319,8 @@ class Folding(ABC):
     def _apply(self, ts: float, event: Event) -> TickResult | None:
         """Fold one event and hand it to the recorder; the caller holds the lock, and nothing is ahead."""
         seq = self._seq = self._seq + 1
+        if type(event) is events.Ticked:  # it may take long, and somebody may look meanwhile
+            self._known = KnownState.of(self.pipeline)
         result = self._fold(seq, ts, event)
         record = Record(seq, ts, event, result)
         self._keep(record)

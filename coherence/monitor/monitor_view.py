@@ -8,6 +8,7 @@ from coherence.baseline.runs import risk_of
 from coherence.core.decisions import Blocking, Decision, Mode
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.tick_result import Record, TickResult
 from coherence.monitor.worker import Worker
 from coherence.state.reducer import AgentState
@@ -75,6 +76,11 @@ class MonitorView:
         """The decision as far as events have been measured; never waits. :meth:`Monitor.decide` measures first."""
         result = self._worker.known()
         return result.decision if result is not None else Decision(seq=0, kind="continue")
+
+    @property
+    def known_state(self) -> KnownState:
+        """State of the agent as far as its events have been processed; never waits, also for a measurement."""
+        return self._worker.known_state()
 
     @property
     def spent(self) -> Spent:

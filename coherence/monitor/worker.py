@@ -20,6 +20,7 @@ from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
 from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.loading import MODELS
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
@@ -237,6 +238,15 @@ class Worker(Folding):
             return self.pipeline.with_guidance()
         finally:
             self._lock.release()
+
+    def known_state(self) -> KnownState:
+        """Return how the agent stands, without waiting: while another thread works, as it stood before."""
+        if not is_inside() and self._lock.acquire(blocking=False):
+            try:
+                self._known = KnownState.of(self.pipeline)
+            finally:
+                self._lock.release()
+        return self._known
 
     def check(self, call: events.ToolCall, *, measures: bool = True) -> TickResult | None:
         """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it.

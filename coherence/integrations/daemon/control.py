@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from coherence.core.decisions import refusal_id
 from coherence.core.events import Spent
 from coherence.core.readings import POLICY, POLICY_IN_WORDS, Band, Reading, excerpt
 from coherence.core.signs import said
@@ -90,9 +91,10 @@ def schema_of(do: str) -> str:
 
 
 def agent_records(fleet: Fleet) -> list[dict[str, Any]]:
-    """Return how each agent of a session stands, in the order they were made, without measuring."""
+    """Return how each agent of a session stands, in the order they were made, as far as it is known: at once."""
     monitors = {monitor.agent: monitor for monitor in fleet}
-    return [_record(status, monitors[status.agent]) for status in fleet.status() if status.agent in monitors]
+    agents = fleet.status(wait=False)
+    return [_record(status, monitors[status.agent]) for status in agents if status.agent in monitors]
 
 
 def session_records(session: HostSession) -> list[dict[str, Any]]:
@@ -108,8 +110,8 @@ def session_records(session: HostSession) -> list[dict[str, Any]]:
 
 
 def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
-    result = monitor.result
-    cause = status.cause or _sign(result.reading if result is not None else None)
+    known = monitor.known_state
+    cause = status.cause or _sign(known.result.reading if known.result is not None else None)
     return {
         "agent": status.agent,
         "parent": status.parent,
@@ -120,7 +122,8 @@ def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
         "mode": status.mode,
         "decision": status.decision,
         "cause": excerpt(cause, MAX_CAUSE),
-        "steps": monitor.state.facts.steps,
+        "refusal": None if known.refusal is None else refusal_id(monitor.agent, monitor.session, known.refusal),
+        "steps": known.steps,
         "calls": status.calls,
         "errors": status.errors,
         "cost_usd": _cost(status.spent),
