@@ -38,8 +38,8 @@ class _Known:
         self.decision = decode_decision(refusal.decision)
         self.blocking = _blocking(self.decision)
         self.others = [each for each in self.decision.findings if each.active and each not in self.blocking]
-        self.stands = any(finding.rule not in OF_ONE_CALL for finding in self.blocking)
-        """True if it was not for the call itself alone: any end of the block ends it."""
+        self.stands = all(finding.rule not in OF_ONE_CALL for finding in self.blocking)
+        """True if it was not for what the call is itself: whatever ends the block ends it."""
         self.until = newest_until(store, refusal)
         self.end = next((each for each in block_ends(store, refusal) if self._is_ended_by(each)), None)
         labels = refusal_labels(store, [refusal.agent])
@@ -59,10 +59,9 @@ class _Shown(_Known):
         session, seq = refusal.session_id, refusal.seq
         (asked,) = numbered_events(store, session, [seq])
         self.arguments = json.loads(asked.data).get("gen_ai.tool.call.arguments")
-        # what a rule found of the call itself rests on the question, too
-        self.evidence = numbered_events(
-            store, session, sorted({at for f in self.blocking for at in f.evidence} - {seq})
-        )
+        seen = {number for finding in self.blocking for number in finding.evidence}
+        # the question itself is shown as the call
+        self.evidence = numbered_events(store, session, sorted(seen - {seq}))
         self.afterwards = acts_after(store, session, seq)
         self.step = steps_until(store, session, seq)
         self.counts = _counts(store, [pattern_of(finding) for finding in self.blocking])
