@@ -208,22 +208,24 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return plain
 
 
-def refusal_id(agent: str, session: str, seq: int) -> str:
+def refusal_id(agent: str, session: str, ts: float) -> str:
     """Return the id of a refusal, a decision of the kind ``block``; the digits alone mean it too.
+
+    Its number is no part of it: that moves up if another process writes to the session first.
 
     Parameters
     ----------
     agent, session : str
         Names of the agent that was refused something, and of its session.
-    seq : int
-        Number of the decision.
+    ts : float
+        Unix time of the decision.
 
     Examples
     --------
-    >>> refusal_id("claude-code", "s1", 7)
-    'refusal-1807ca99981cde9d'
+    >>> refusal_id("claude-code", "s1", 1795828766.25)
+    'refusal-111b915568afa486'
     """
-    told = "\0".join((agent, session, str(seq)))
+    told = "\0".join((agent, session, ts.hex()))
     return f"refusal-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 

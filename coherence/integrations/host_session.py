@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from coherence.core.decisions import Decision, Guidance, refusal_id
+from coherence.core.decisions import Decision, Guidance
 from coherence.core.readings import excerpt
 from coherence.fleet.fleet import Fleet
 from coherence.monitor.monitor import Monitor
@@ -260,7 +260,5 @@ def refusal(decision: Decision, monitor: Monitor) -> str:
 
 def explained(decision: Decision, monitor: Monitor) -> str:
     """Return the command that explains a refusal, in brackets; empty for one that could not be judged."""
-    if not decision.seq:
-        return ""
-    digits = refusal_id(monitor.agent, monitor.session, decision.seq).rpartition("-")[2]
-    return f" (coherence explain {digits[:SHOWN_DIGITS]})"
+    digits = monitor.refusal_id(decision).rpartition("-")[2]
+    return f" (coherence explain {digits[:SHOWN_DIGITS]})" if digits else ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from coherence.core.decisions import refusal_id
 from coherence.core.events import Spent
 from coherence.monitor.tick_result import TickResult
 
@@ -27,16 +28,14 @@ class KnownState(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that failed."""
     spent: Spent
     """Tokens, money, calls and time that the agent has used."""
-    refusal: int | None
-    """Number of the newest refusal since the newest goal: of the question about a call, or of a tick that blocks."""
+    refusal: str | None
+    """Id of the newest refusal since the newest goal: of a call, or by a step that blocks."""
 
     @classmethod
     def of(cls, pipeline: AgentPipeline) -> Self:
         """Return the state of a pipeline, which nobody may change meanwhile."""
         facts, measured = pipeline.state.facts, pipeline.measured
-        refusals = [call.seq for call in pipeline.regulator.data.refused_calls[-1:]]
-        refusals += [measured.decision.seq] if measured is not None and not measured.decision else []
-        newest = max(refusals, default=0)
+        newest = max(pipeline.refusals().values(), default=None)
         return cls(
             result=measured,
             pressure=pipeline.appraiser.mood.pressure,
@@ -44,5 +43,5 @@ class KnownState(msgspec.Struct, frozen=True, kw_only=True):
             calls=facts.results,
             errors=facts.errors,
             spent=pipeline.state.spent,
-            refusal=newest if newest > 0 else None,
+            refusal=None if newest is None else refusal_id(*pipeline.name, newest),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coherence.baseline.appraiser import mode_of
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import risk_of
-from coherence.core.decisions import Blocking, Decision, Mode
+from coherence.core.decisions import Blocking, Decision, Mode, refusal_id
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
 from coherence.monitor.known_state import KnownState
@@ -70,6 +70,12 @@ class MonitorView:
         """
         with self._worker.settled() as pipeline:
             return pipeline.regulator.data.blocks
+
+    def refusal_id(self, decision: Decision) -> str:
+        """Return the id by which ``coherence explain`` takes a refusal of this task; empty for any other decision."""
+        pipeline = self._worker.pipeline
+        ts = pipeline.refusals().get(decision.seq)
+        return "" if ts is None else refusal_id(*pipeline.name, ts)
 
     @property
     def known_decision(self) -> Decision:

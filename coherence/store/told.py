@@ -145,7 +145,7 @@ def named_firings(store: Store, name: str, limit: int) -> list[ToldFiring]:
 def all_refusals(store: Store) -> list[ToldRefusal]:
     """Return all decisions of a store that refused something, the newest first."""
     rows = store.fetch(_REFUSALS)
-    return [ToldRefusal(refusal_id(row[1], row[0], row[4]), *row) for row in rows]  # of agent, session, number
+    return [ToldRefusal(refusal_id(row[1], row[0], row[5]), *row) for row in rows]  # of agent, session, time
 
 
 def newest_refusals(store: Store, limit: int) -> list[ToldRefusal]:

@@ -61,7 +61,7 @@ def test_explain_refusal_by_the_id_that_its_reason_names(session: ClaudeCodeSess
     assert explained(store, of_subagent)["agent"] == "claude-code/Plan-a1"
     found = explained(store, id)
     assert (found["agent"], found["session"], found["source"], found["tool"]) == ("claude-code", "s1", "hook", "Bash")
-    assert found["refusal"] == refusal_id("claude-code", "s1", found["seq"])
+    assert found["refusal"] == refusal_id("claude-code", "s1", found["ts"])
     assert found["arguments"] == {"command": "rm -r data"}
     assert [each["rule"] for each in found["findings"]] == ["broken_constraint"]
     assert [each["event"]["content"] for each in found["evidence"]] == [PROMPT]
@@ -110,7 +110,7 @@ def test_explain_refusal_of_all_calls_names_the_step_and_a_raised_budget_ends_it
         step = session.monitor.decide()
         call = refused(session, "ls a", 2)
         assert not step
-        id = refusal_id("claude-code", "s1", step.seq)
+        id = session.monitor.refusal_id(step)
         found = explained(store, id)
         assert (found["tool"], found["arguments"], found["overridden"]) == (None, None, None)
         assert "call        none: a step was measured" in run("explain", id, "--store", store).stdout
@@ -126,7 +126,9 @@ def test_explain_refusal_of_all_calls_names_the_step_and_a_raised_budget_ends_it
 def test_label_one_a_refusal_is_judged_and_no_call_is_let_through(session: ClaudeCodeSession, store: Path) -> None:
     id = refused(session)
     assert run("label", id, "bad", "--store", store).stdout.endswith(" of claude-code/s1 was a false alarm\n")
-    assert refused(session, number=2) != id  # the session has taken the label in
+    newer = refused(session, number=2)  # the session takes the label in only now: this number moves up
+    # between them: the measurement of the prompt, and the label
+    assert explained(store, newer)["seq"] == explained(store, id)["seq"] + 3
     assert explained(store, id)["label"] == "bad" and explained(store, id)["overridden"] is None
     assert (
         "2 refusals by harmful_call, labelled: 0 right, 1 false alarms" in run("explain", id, "--store", store).stdout

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.core.decisions import refusal_id
 from coherence.core.events import Spent
 from coherence.core.readings import POLICY, POLICY_IN_WORDS, Band, Reading, excerpt
 from coherence.core.signs import said
@@ -122,7 +121,7 @@ def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
         "mode": status.mode,
         "decision": status.decision,
         "cause": excerpt(cause, MAX_CAUSE),
-        "refusal": None if known.refusal is None else refusal_id(monitor.agent, monitor.session, known.refusal),
+        "refusal": known.refusal,
         "steps": known.steps,
         "calls": status.calls,
         "errors": status.errors,
