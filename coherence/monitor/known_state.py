@@ -22,10 +22,11 @@ class KnownState(msgspec.Struct, frozen=True, kw_only=True):
     pressure: float
     """The agent's own pressure in [0, 1], 0 = calm."""
     steps: int
+    """Steps that are complete."""
     calls: int
     """Tool results."""
     errors: int
-    """Calls that failed."""
+    """Tool results that are errors."""
     spent: Spent
     """Tokens, money, calls and time that the agent has used."""
     refusal: str | None
