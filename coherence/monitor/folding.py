@@ -118,7 +118,8 @@ class Folding(ABC):
         """Threads that wait for the lock; the background thread lets them in."""
         self._store_down = False
         self._newest = opened.pipeline.measured
-        self._known = KnownState.of(opened.pipeline)
+        self.known_state = KnownState.of(opened.pipeline)
+        """State after the newest event; another one takes its place, so that it can be read without the lock."""
         self._last_around = NOBODY
 
     @abstractmethod
@@ -312,6 +313,7 @@ class Folding(ABC):
                 self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
             return None
         finally:
+            self.known_state = KnownState.of(self.pipeline)
             if self._lesson_recall is not None:
                 self._lesson_recall.collect(self.pipeline)
         return result
@@ -319,8 +321,6 @@ class Folding(ABC):
     def _apply(self, ts: float, event: Event) -> TickResult | None:
         """Fold one event and hand it to the recorder; the caller holds the lock, and nothing is ahead."""
         seq = self._seq = self._seq + 1
-        if type(event) is events.Ticked:  # it may take long, and somebody may look meanwhile
-            self._known = KnownState.of(self.pipeline)
         result = self._fold(seq, ts, event)
         record = Record(seq, ts, event, result)
         self._keep(record)

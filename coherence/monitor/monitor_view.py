@@ -86,7 +86,7 @@ class MonitorView:
     @property
     def known_state(self) -> KnownState:
         """State of the agent as far as its events have been processed; never waits, also for a measurement."""
-        return self._worker.known_state()
+        return self._worker.known_state
 
     @property
     def spent(self) -> Spent:

@@ -239,15 +239,6 @@ class Worker(Folding):
         finally:
             self._lock.release()
 
-    def known_state(self) -> KnownState:
-        """Return how the agent stands, without waiting: while another thread works, as it stood before."""
-        if not is_inside() and self._lock.acquire(blocking=False):
-            try:
-                self._known = KnownState.of(self.pipeline)
-            finally:
-                self._lock.release()
-        return self._known
-
     def check(self, call: events.ToolCall, *, measures: bool = True) -> TickResult | None:
         """Judge whether a call may run; the question is recorded. ``None`` = there was no time to judge it.
 
@@ -466,6 +457,7 @@ class Worker(Folding):
             self._ahead.clear()  # all of it is in the store, or was among what waited
             self._ahead_bytes = 0
             self.pipeline, self._seq = pipeline, seq
+            self.known_state = KnownState.of(pipeline)
             recorder.run = pipeline.runs.run.number
             recorder.add_runs([*pipeline.runs.pop_finished(), pipeline.runs.row()])
 
