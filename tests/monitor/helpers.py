@@ -45,12 +45,15 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self.go_on = threading.Event(), threading.Event()
         self.texts: list[str] = []
+        self.expired = False
+        """True once an embedding has waited in vain."""
         embed = HashingEmbedder.embed
 
         def wait(embedder: HashingEmbedder, text: str) -> Any:
             self.texts.append(text)
             self.asked.set()
-            assert self.go_on.wait(20)
+            self.expired |= not self.go_on.wait(20)
+            assert not self.expired
             return embed(embedder, text)
 
         monkeypatch.setattr(HashingEmbedder, "embed", wait)

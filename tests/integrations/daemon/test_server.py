@@ -137,7 +137,7 @@ def test_handle_status_is_answered_while_a_hook_waits_for_a_measurement(
         feed = {"cost": {"total_cost_usd": 0.5}, "context_window": {"used_percentage": 13}}
         command = {"do": "status", "session": "s1", "feed": feed}
         found = json.loads(daemon.handle(b"coherence-control\n" + json.dumps(command).encode()))
-        assert waiting.is_alive() and not gate.go_on.is_set()
+        assert waiting.is_alive() and not gate.expired
         (agent,) = found["sessions"][0]["agents"]
         assert (agent["calls"], agent["errors"], agent["cost_usd"], agent["context_percent"]) == (1, 1, 0.5, 13)
         assert f"(coherence explain {agent['refusal'].removeprefix('refusal-')[:8]})".encode() in refused
