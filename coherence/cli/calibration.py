@@ -18,7 +18,7 @@ from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import LIGHT, NEEDED, OwnScale, learn_own_scale
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
-from coherence.cli.explain import NEWEST, label_firing
+from coherence.cli.explain import find_told, label_one
 from coherence.cli.target import find_session, opened, split_target
 from coherence.core.config import AlarmConfig
 from coherence.core.events import UNCOUNTED
@@ -28,24 +28,23 @@ from coherence.sensor.light import monitor_scale
 from coherence.store.rows import SessionRow
 from coherence.store.runs import count_runs, forget_runs, labelled_runs, newest_run, run_agents, write_label
 from coherence.store.store import Store
-from coherence.store.told import named_firings
 
 WIDEST = 100
 
 
 def label_target(what: tuple[str, ...], *, store: Path | None, run: int | None) -> None:
-    """Label a run, or a firing where neither an agent nor a session is called so."""
+    """Label a run, or a firing or a refusal where neither an agent nor a session is called so."""
     *named, target, label = what if len(what) > 1 else ("", "", "")
     if len(named) > 1 or not label:
-        raise click.UsageError("name a firing, or an agent and its session, and then good, bad or none")
+        raise click.UsageError("name a firing, a refusal, or an agent and its session, and then good, bad or none")
     if label not in ("good", "bad", "none"):
         raise click.BadParameter(f"{label!r} is not one of 'good', 'bad', 'none'.")
     if named and store is not None:
         raise click.UsageError(f"two stores are named: {named[0]} and --store {store}")
     path = Path(named[0]) if named else split_target(None, store)[0]
     with opened(path, option=not named) as kept:
-        if run is None and not _names_run(kept, target) and (target == NEWEST or named_firings(kept, target, 1)):
-            label_firing(kept, target, label)
+        if run is None and not _names_run(kept, target) and find_told(kept, target, 1):
+            label_one(kept, target, label)
         else:
             _label_run(kept, target, label, run)
 

@@ -1,8 +1,7 @@
-"""Work of ``coherence explain``, and of ``coherence label`` on a firing of guidance."""
+"""Work of ``coherence explain``, and of ``coherence label`` on a firing of guidance or a refusal."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -13,10 +12,12 @@ import msgspec
 
 from coherence.cli.columns import print_columns, print_pairs
 from coherence.cli.documents import print_document
-from coherence.cli.logs import line_of, time_of
+from coherence.cli.evidence import LABELS, acts_after, event_json, numbered_events, print_events
+from coherence.cli.logs import time_of
+from coherence.cli.refusals import explain_refusal, list_row
 from coherence.cli.target import opened, split_target
 from coherence.core.decisions import Decision
-from coherence.core.events import Feedback, encode_event, kind_of
+from coherence.core.events import BLOCK, Feedback, encode_event, kind_of
 from coherence.core.readings import excerpt, number_of, one_line, span
 from coherence.core.signs import said
 from coherence.monitor.codec import decode_result
@@ -28,104 +29,116 @@ from coherence.store.runs import session_label
 from coherence.store.store import Store
 from coherence.store.told import (
     ToldFiring,
+    ToldRefusal,
     count_pattern,
     firing_labels,
     named_firings,
+    named_refusals,
     newest_firings,
+    newest_refusals,
     outcomes_of,
     steps_until,
 )
 
 NEWEST = "last"
-"""Name that means the newest firing."""
-
-NEXT_EVENTS = 6
-"""Events after a firing that are shown: what the agent did then."""
-
-MAX_TEXT = 400
-"""Characters of an event's text."""
-
-ACTS = ("tool_call", "tool_result", "message")
-"""Kinds of the events that show what an agent did."""
-
-LABELS = {True: "good", False: "bad"}
+"""Name that means the newest firing or refused call."""
 
 
-def find_firing(store: Store, name: str) -> ToldFiring:
-    """Return the one firing that a name means; none, or several, become a usage error."""
-    found = newest_firings(store, 1) if name == NEWEST else named_firings(store, name, 6)
+def find_told(store: Store, name: str, limit: int) -> list[ToldFiring | ToldRefusal]:
+    """Return the firings and refusals that a name means, the newest first."""
+    if name == NEWEST:
+        return newest(store, 1)
+    return [*named_firings(store, name, limit), *named_refusals(store, name, limit)]
+
+
+def newest(store: Store, limit: int) -> list[ToldFiring | ToldRefusal]:
+    """Return the newest firings and refused calls, the newest first."""
+    found: list[ToldFiring | ToldRefusal] = [*newest_firings(store, limit), *newest_refusals(store, limit)]
+    return sorted(found, key=lambda each: -each.ts)[:limit]
+
+
+def _find(store: Store, name: str) -> ToldFiring | ToldRefusal:
+    """Return the one firing or refusal that a name means; none, or several, become a usage error."""
+    found = find_told(store, name, 6)
     if not found:
-        raise click.UsageError(f"no firing is called {one_line(name)!r}; coherence explain lists them")
+        raise click.UsageError(f"no firing and no refusal is called {one_line(name)!r}; coherence explain lists them")
     if len(found) > 1:
         known = ", ".join(each.id for each in found[:5])
-        raise click.UsageError(one_line(f"more than one firing begins with {name!r}: {known}"))
+        raise click.UsageError(one_line(f"more than one id begins with {name!r}: {known}"))
     return found[0]
 
 
-def list_firings(store: Path | None, *, limit: int, as_json: bool) -> None:
-    """Print the newest firings, one a line."""
+def list_newest(store: Path | None, *, limit: int, as_json: bool) -> None:
+    """Print the newest firings and refused calls, one a line."""
     with opened(split_target(None, store)[0]) as kept:
-        found = newest_firings(kept, limit)
+        found = newest(kept, limit)
         labels = firing_labels(kept, sorted({each.agent for each in found}))
-    if as_json:
         rows = [
-            {
-                "firing": each.id,
-                "pattern": each.pattern,
-                "arm": each.arm,
-                "agent": each.agent,
-                "session": each.session,
-                "ts": each.ts,
-                "delivered": each.delivered,
-                "label": LABELS[labels[each.id]] if each.id in labels else None,
-                "text": each.text,
-            }
+            list_row(kept, each) if isinstance(each, ToldRefusal) else _list_row(each, labels.get(each.id))
             for each in found
         ]
+    if as_json:
         print_document("coherence.explain.list/1", rows)
     elif not found:
-        sys.stdout.write("no pattern has fired\n")
+        sys.stdout.write("no pattern has fired, and no call was refused\n")
     else:
-        table: list[tuple[str, ...]] = [("firing", "time", "session", "told", "label", "text")]
-        table += [
-            (
-                each.id,
-                time_of(each.ts),
-                f"{each.agent}/{each.session}",
-                "withheld" if each.arm == "control" else "delivered" if each.delivered else "not seen",
-                LABELS[labels[each.id]] if each.id in labels else "-",
-                excerpt(each.text, 200),
-            )
-            for each in found
-        ]
+        table: list[tuple[str, ...]] = [("id", "time", "session", "told", "label", "text")]
+        for each, row in zip(found, rows, strict=True):
+            where, label = f"{each.agent}/{each.session}", row["label"] or "-"
+            table += [(each.id, time_of(each.ts), where, _told(row), label, excerpt(row["text"], 200))]
         print_columns(table, texts=1)
 
 
-def explain_firing(name: str, *, store: Path | None, as_json: bool) -> None:
-    """Print all that is known of one firing."""
+def _list_row(firing: ToldFiring, label: bool | None) -> dict[str, Any]:
+    return {
+        "firing": firing.id,
+        "pattern": firing.pattern,
+        "arm": firing.arm,
+        "agent": firing.agent,
+        "session": firing.session,
+        "ts": firing.ts,
+        "delivered": firing.delivered,
+        "label": None if label is None else LABELS[label],
+        "text": firing.text,
+    }
+
+
+def _told(row: dict[str, Any]) -> str:
+    if "refusal" in row:
+        return "overridden" if row["overridden"] else "refused"
+    return "withheld" if row["arm"] == "control" else "delivered" if row["delivered"] else "not seen"
+
+
+def explain_one(name: str, *, store: Path | None, as_json: bool) -> None:
+    """Print all that is known of one firing or refusal."""
     with opened(split_target(None, store)[0]) as kept:
-        firing = find_firing(kept, name)
-        if as_json:
-            print_document("coherence.explain/1", _plain(kept, firing))
+        found = _find(kept, name)
+        if isinstance(found, ToldRefusal):
+            explain_refusal(kept, found, as_json=as_json)
+        elif as_json:
+            print_document("coherence.explain/1", _plain(kept, found))
         else:
-            _print(kept, firing)
+            _print(kept, found)
 
 
-def label_firing(store: Store, name: str, label: str) -> None:
-    """Record whether a firing was right, as :meth:`~coherence.monitor.monitor.Monitor.label` does.
+def label_one(store: Store, name: str, label: str) -> None:
+    """Record whether a firing or a refusal was right, as a monitor's ``label`` and ``confirm`` do.
 
     A monitor that has the session open takes the event in at its next write, as one of another process.
     """
-    firing = find_firing(store, name)
-    scores = {"good": 1.0, "bad": -1.0}
-    event = Feedback(scores.get(label), about=firing.id)
+    found = _find(store, name)
+    score = {"good": 1.0, "bad": -1.0}.get(label)
+    if isinstance(found, ToldRefusal):  # without a score it would end the block
+        event = Feedback(score or 0.0, about=BLOCK, decision=found.seq)
+    else:
+        event = Feedback(score, about=found.id)
     with store.transaction() as transaction:
-        row = transaction.session(firing.agent, firing.session)
+        row = transaction.session(found.agent, found.session)
         assert row is not None
         seq = transaction.last_seq(row.id) + 1
         transaction.add_events(row, [EventRow(seq, time.time(), kind_of(event), encode_event(event))])
     verdict = {"good": "was right", "bad": "was a false alarm", "none": "has no label now"}[label]
-    sys.stdout.write(one_line(f"{firing.id} of {firing.agent}/{firing.session} {verdict}") + "\n")
+    sys.stdout.write(one_line(f"{found.id} of {found.agent}/{found.session} {verdict}") + "\n")
 
 
 class _Known:
@@ -139,9 +152,8 @@ class _Known:
         self.decision: Decision | None = decision
         guidance = decision.guidance if decision is not None else None
         seqs = guidance.evidence if guidance is not None else ()
-        self.evidence = [event for seq in seqs for event in store.events(firing.session_id, after=seq - 1, until=seq)]
-        following = store.events(firing.session_id, after=firing.seq, limit=50)
-        self.afterwards = [event for event in following if event.kind in ACTS and _is_act(event)][:NEXT_EVENTS]
+        self.evidence = numbered_events(store, firing.session_id, seqs)
+        self.afterwards = acts_after(store, firing.session_id, firing.seq)
         active = [each for each in decision.findings if each.active] if decision is not None else []
         of_pattern = [each for each in active if pattern_of(each) == firing.pattern]
         self.finding = next((each for each in of_pattern if each.evidence == seqs), next(iter(of_pattern), None))
@@ -152,10 +164,6 @@ class _Known:
         self.counts = count_pattern(store, firing.pattern)
         self.judgement = judge_pattern(store, firing.pattern).judgement
         self.step = steps_until(store, firing.session_id, firing.seq)
-
-
-def _is_act(event: EventRow) -> bool:
-    return event.kind != "message" or '"content":""' not in event.data
 
 
 def _plain(store: Store, firing: ToldFiring) -> dict[str, Any]:
@@ -181,8 +189,8 @@ def _plain(store: Store, firing: ToldFiring) -> dict[str, Any]:
         "band": None if reading is None else str(reading.band),
         "cause": "" if reading is None else reading.cause,
         "pressure": None if result is None or reading is None else result.appraisal.pressure,
-        "evidence": [_event(event) for event in known.evidence],
-        "afterwards": [_event(event) for event in known.afterwards],
+        "evidence": [event_json(event) for event in known.evidence],
+        "afterwards": [event_json(event) for event in known.afterwards],
         "outcomes": [
             {name: value for name, value in msgspec.structs.asdict(each).items() if name != "firing"}
             for each in known.outcomes
@@ -191,10 +199,6 @@ def _plain(store: Store, firing: ToldFiring) -> dict[str, Any]:
         "run_label": None if known.run_label is None else LABELS[known.run_label],
         "of_pattern": {**msgspec.to_builtins(known.counts), "verdict": known.judgement.verdict},
     }
-
-
-def _event(event: EventRow) -> dict[str, Any]:
-    return {"seq": event.seq, "ts": event.ts, "event": json.loads(event.data)}
 
 
 def _print(store: Store, firing: ToldFiring) -> None:
@@ -221,11 +225,7 @@ def _print(store: Store, firing: ToldFiring) -> None:
     so_far = f"{number_of(counts.firings, 'firing')}, {counts.delivered} delivered, labelled: "
     rows += [("pattern", f"{so_far}{counts.good} right, {counts.bad} false alarms; effect: {judged.verdict}")]
     print_pairs(rows)
-    for name, events in (("seen", known.evidence), ("afterwards", known.afterwards)):
-        if events:
-            sys.stdout.write(f"{name}\n")
-        for event in events:
-            sys.stdout.write(line_of(event, MAX_TEXT) + "\n")
+    print_events({"seen": known.evidence, "afterwards": known.afterwards})
 
 
 def _delivery(firing: ToldFiring) -> str:

@@ -118,7 +118,7 @@ def line_of(event: EventRow, most: int = 100) -> str:
     marks += [{True: "success", False: "failure"}[data["success"]]] if data.get("success") is not None else []
     marks += [f"score {data['score']:g}"] if data.get("score") is not None else []
     if data.get("about") == BLOCK:
-        marks += ["unblock" if data.get("score") is None else "refusal confirmed"]
+        marks += [_judged(data.get("score"))]
     marks += ["note"] if data.get("about") == NOTE else []
     marks += [f"delivered {data['coherence.firing']}"] if data.get("coherence.firing") else []
     if event.reading is not None and event.decision is not None:
@@ -130,6 +130,13 @@ def line_of(event: EventRow, most: int = 100) -> str:
         marks.append(event.decision.kind)
         what = f"{what}{_reason(event.decision.data)}"
     return one_line(f"{event.seq:>6}  {time_of(event.ts)}  {event.kind:<11}  {' '.join([*marks, excerpt(what, most)])}")
+
+
+def _judged(score: float | None) -> str:
+    """Return what an event about a block says."""
+    if score is None:
+        return "unblock"
+    return "refusal confirmed" if score > 0 else "refusal a false alarm" if score < 0 else "refusal without a label"
 
 
 def _reason(decision: str) -> str:

@@ -37,25 +37,24 @@ def log(target: str | None, **options: Any) -> None:
 
 
 @click.command()
-@click.argument("firing", required=False)
+@click.argument("id", required=False)
 @store_option
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of newest firings that are listed."
-)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of newest ones listed.")
 @json_option()
-def explain(firing: str | None, store: Path | None, limit: int, as_json: bool) -> None:
-    """Say all that is known of one firing of guidance; without FIRING, list the newest ones.
+def explain(id: str | None, store: Path | None, limit: int, as_json: bool) -> None:
+    """Say all that is known of one firing of guidance or one refusal; without ID, list the newest ones.
 
-    FIRING is an id, the beginning of one (of the part behind the last dash, too), or last. Told are the words, whether
-    they reached the agent, the rule and its threshold, the events that it saw, what the agent did then, what came of
-    it, and labels. Exit status: 0 ok, 2 bad usage.
+    ID is an id, the beginning of one (of the part behind the last dash, too), or last. Told are the rule and its
+    threshold, the events that it saw, what the agent did then, and labels; of a firing the words, whether they reached
+    the agent, and what came of it; of a refusal the call, and whether it was overridden. Exit status: 0 ok, 2 bad
+    usage.
     """
-    from coherence.cli.explain import explain_firing, list_firings
+    from coherence.cli.explain import explain_one, list_newest
 
-    if firing is None:
-        list_firings(store, limit=limit, as_json=as_json)
+    if id is None:
+        list_newest(store, limit=limit, as_json=as_json)
     else:
-        explain_firing(firing, store=store, as_json=as_json)
+        explain_one(id, store=store, as_json=as_json)
 
 
 @click.command()
@@ -170,16 +169,16 @@ def experiments(**options: Any) -> None:
 
 
 @click.command()
-@click.argument("what", metavar="[STORE] FIRING|AGENT[/SESSION] good|bad|none", nargs=-1)
+@click.argument("what", metavar="[STORE] ID|AGENT[/SESSION] good|bad|none", nargs=-1)
 @store_option
 @click.option("--run", type=click.IntRange(1), help="Number of the run in the session, from 1. Default: the newest.")
 def label(what: tuple[str, ...], store: Path | None, run: int | None) -> None:
-    """Label a run or a firing good or bad, or remove its label by none.
+    """Label a run, a firing or a refusal good or bad, or remove its label by none.
 
     AGENT alone means its newest session. A run is a task: a session holds one, and one more after each outcome. A label
     counts more than the outcome that the host has reported. The agent's later sessions learn thresholds from good runs,
-    and weights from both. A firing, by its id of coherence explain, is good if it was right, and bad if it was a false
-    alarm. Exit status: 0 ok, 2 bad usage.
+    and weights from both. A firing or a refusal, by its id of coherence explain, is good if it was right, and bad if it
+    was a false alarm; no label lets a call through. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.calibration import label_target
 

@@ -72,6 +72,8 @@ def table_of(sessions: list[dict[str, Any]], room: int) -> list[str]:
             told.append(line)
             if agent["cause"]:
                 told.append(f"    {cut(agent['cause'], room - 4)}")
+            if agent["refusal"] is not None:
+                told.append(f"    newest refusal: coherence explain {agent['refusal']}")
     return told
 
 

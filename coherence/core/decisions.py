@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -205,6 +206,27 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+def refusal_id(agent: str, session: str, ts: float) -> str:
+    """Return the id of a refusal, a decision of the kind ``block``; the digits alone mean it too.
+
+    Its number is no part of it: that moves up if another process writes to the session first.
+
+    Parameters
+    ----------
+    agent, session : str
+        Names of the agent that was refused something, and of its session.
+    ts : float
+        Unix time of the decision.
+
+    Examples
+    --------
+    >>> refusal_id("claude-code", "s1", 1795828766.25)
+    'refusal-111b915568afa486'
+    """
+    told = "\0".join((agent, session, ts.hex()))
+    return f"refusal-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 def as_shown(name: str, value: float) -> float:

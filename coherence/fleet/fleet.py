@@ -22,6 +22,7 @@ from coherence.core.validation import check_flag, check_number
 from coherence.fleet.trust import Effective, TrustGraph, TrustState, read_name
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
 from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.monitor import Durability, Monitor
 from coherence.monitor.worker import LOG, RETRY_S
 from coherence.policy.budgets import together
@@ -249,14 +250,22 @@ class Fleet:
     def __iter__(self) -> Any:
         return iter(list(self._agents.values()))
 
-    def status(self) -> list[AgentStatus]:
-        """Return one entry an agent, in the order they were made, without measuring."""
-        reached = self.pressures()
-        with self._lock:
-            agents = [
-                (self._agents[name], self._parents[name], reached[name]) for name in reached if name in self._agents
-            ]
-        return [_status_of(monitor, parent, effective) for monitor, parent, effective in agents]
+    def status(self, *, wait: bool = True) -> list[AgentStatus]:
+        """Return one entry an agent, in the order they were made, without measuring.
+
+        With ``wait=False`` the answer comes at once, also while an agent is measured or made: it is what has been
+        processed so far.
+        """
+        agents = list(self._agents.values())  # a copy: agents come and go on other threads
+        known = {monitor.agent: _state_of(monitor, wait=wait) for monitor in agents}
+        with self.trust.lock:  # no agent goes between the two lines
+            there = set(self.trust.agents)
+            reached = self.trust.propagate({name: each.pressure for name, each in known.items() if name in there})
+        return [
+            _status_of(monitor, self._parents.get(monitor.agent), reached[monitor.agent], known[monitor.agent])
+            for monitor in agents
+            if monitor.agent in there
+        ]
 
     def explain(self) -> str:
         """Say in words how each agent's newest index came about, and by which scale; without measuring."""
@@ -293,9 +302,16 @@ class Fleet:
         self.close()
 
 
-def _status_of(monitor: Monitor, parent: str | None, reached: Effective) -> AgentStatus:
+def _state_of(monitor: Monitor, *, wait: bool) -> KnownState:
+    if not wait:
+        return monitor.known_state
+    with monitor._worker.settled() as pipeline:
+        return KnownState.of(pipeline)
+
+
+def _status_of(monitor: Monitor, parent: str | None, reached: Effective, known_state: KnownState) -> AgentStatus:
     """Return how an agent stands, without measuring: its own pressure, and the one that reaches it."""
-    result, counters = monitor.result, monitor.counters
+    result = known_state.result
     reading = result.reading if result is not None else None
     known = reading is not None and reading.coherence_index is not None
     decision: DecisionKind = result.decision.kind if result is not None else "continue"
@@ -314,9 +330,9 @@ def _status_of(monitor: Monitor, parent: str | None, reached: Effective) -> Agen
         band=reading.band if reading is not None and known else None,
         pressure=reached.value,
         mode=mode_of(reached.value, config),
-        calls=counters.calls or 0,
-        errors=counters.errors or 0,
-        spent=monitor.spent,
+        calls=known_state.calls,
+        errors=known_state.errors,
+        spent=known_state.spent,
         scale=reading.scale if reading is not None and known else "",
     )
 

@@ -19,6 +19,9 @@ TRUST_IN_SUBAGENTS = 0.4
 REFUSED = "coherence refused this call"
 """Beginning of what an agent is told of a call that was refused."""
 
+SHOWN_DIGITS = 8
+"""Digits of a refusal's id in its reason: among a hundred thousand refusals, two of a kind are rare."""
+
 UNTOLD = "hooks"
 """Part that failed, in faults about events that no hook has told and that were found elsewhere."""
 
@@ -233,18 +236,18 @@ def context(event: str, text: str) -> Answer:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": excerpt(text, MAX_CONTEXT)}}
 
 
-def denied_alone(decision: Decision) -> Answer:
+def denied_alone(decision: Decision, monitor: Monitor) -> Answer:
     """Return the answer that refuses a call, with the reason, to a client that wants no ``hookSpecificOutput``."""
-    return {"decision": "deny", "reason": refusal(decision)}
+    return {"decision": "deny", "reason": refusal(decision, monitor)}
 
 
-def denied(decision: Decision) -> Answer:
+def denied(decision: Decision, monitor: Monitor) -> Answer:
     """Return the answer to ``PreToolUse`` that refuses a call, with the reason."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "deny",
-            "permissionDecisionReason": refusal(decision),
+            "permissionDecisionReason": refusal(decision, monitor),
         }
     }
 
@@ -260,7 +263,14 @@ def requests_again(monitor: Monitor) -> str:
     return told
 
 
-def refusal(decision: Decision) -> str:
-    """Return why a call is refused, in words for the agent."""
+def refusal(decision: Decision, monitor: Monitor) -> str:
+    """Return why a call is refused, in words for the agent, and how the person finds out more."""
     reason = decision.message.replace("m.unblock() lets it through", "the user can let it through: coherence unblock")
-    return excerpt(f"{REFUSED}: {reason}", MAX_CONTEXT)
+    more = explained(decision, monitor)
+    return excerpt(f"{REFUSED}: {reason}", MAX_CONTEXT - len(more)) + more
+
+
+def explained(decision: Decision, monitor: Monitor) -> str:
+    """Return the command that explains a refusal, in brackets; empty for one that could not be judged."""
+    digits = monitor.refusal_id(decision).rpartition("-")[2]
+    return f" (coherence explain {digits[:SHOWN_DIGITS]})" if digits else ""

@@ -88,13 +88,17 @@ def decode_result(row: EventRow) -> TickResult | None:
     if row.decision is None:
         return None
     if row.reading is None:
-        kept = is_kept(row)
-        decision = _KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data)
+        kept, decision = is_kept(row), decode_decision(row.decision.data)
         # A check keeps its decision only; going on needs no more of it.
         return TickResult(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
     decision = _DECISION.decode(row.decision.data)
     measured = _READING.decode(row.reading.data)
     return TickResult(measured.appraisal, decision, measured.reading, measured.kept, measured.outcomes)
+
+
+def decode_decision(data: str) -> Decision:
+    """Return the decision that the content of a row of ``decisions`` holds."""
+    return _KEPT.decode(data).decision if _MARK.decode(data).kept else _DECISION.decode(data)
 
 
 def is_kept(row: EventRow) -> bool:

@@ -16,6 +16,7 @@ from coherence.core.readings import Reading
 from coherence.core.redact import Redactor
 from coherence.core.ring import Ring
 from coherence.monitor.inbox import Inbox, size_of
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import pack
@@ -117,6 +118,8 @@ class Folding(ABC):
         """Threads that wait for the lock; the background thread lets them in."""
         self._store_down = False
         self._newest = opened.pipeline.measured
+        self.known_state = KnownState.of(opened.pipeline)
+        """State after the newest event; another one takes its place, so that it can be read without the lock."""
         self._last_around = NOBODY
 
     @abstractmethod
@@ -310,6 +313,7 @@ class Folding(ABC):
                 self._inbox.put(ts, make_fault(f"fold of event {seq}", error))
             return None
         finally:
+            self.known_state = KnownState.of(self.pipeline)
             if self._lesson_recall is not None:
                 self._lesson_recall.collect(self.pipeline)
         return result

@@ -5,9 +5,10 @@ from __future__ import annotations
 from coherence.baseline.appraiser import mode_of
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import risk_of
-from coherence.core.decisions import Blocking, Decision, Mode
+from coherence.core.decisions import Blocking, Decision, Mode, refusal_id
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.tick_result import Record, TickResult
 from coherence.monitor.worker import Worker
 from coherence.state.reducer import AgentState
@@ -70,11 +71,22 @@ class MonitorView:
         with self._worker.settled() as pipeline:
             return pipeline.regulator.data.blocks
 
+    def refusal_id(self, decision: Decision) -> str:
+        """Return the id by which ``coherence explain`` takes a refusal of this task; empty for any other decision."""
+        pipeline = self._worker.pipeline
+        ts = pipeline.refusals().get(decision.seq)
+        return "" if ts is None else refusal_id(*pipeline.name, ts)
+
     @property
     def known_decision(self) -> Decision:
         """The decision as far as events have been measured; never waits. :meth:`Monitor.decide` measures first."""
         result = self._worker.known()
         return result.decision if result is not None else Decision(seq=0, kind="continue")
+
+    @property
+    def known_state(self) -> KnownState:
+        """State of the agent as far as its events have been processed; never waits, also for a measurement."""
+        return self._worker.known_state
 
     @property
     def spent(self) -> Spent:

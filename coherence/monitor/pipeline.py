@@ -286,7 +286,7 @@ class AgentPipeline:
             result = self._check(seq, event, found)
         else:
             result = self._judge(event, reading or self._measure(seq, ts, event.reason), found)
-        self._remember(event, result)
+        self._remember(ts, event, result)
         return result
 
     def apply(self, seq: int, ts: float, event: Event, recorded: TickResult | None = None) -> None:
@@ -298,7 +298,7 @@ class AgentPipeline:
             # Both learn at each measurement; what was found and decided is in the recording.
             self.appraiser.appraise(recorded.reading)
             self.semantics.settle()
-        self._remember(event, recorded)
+        self._remember(ts, event, recorded)
 
     def _measure(self, seq: int, ts: float, reason: str) -> Reading:
         """Measure; if nothing has happened since the newest measurement and all metrics are our own, that one holds."""
@@ -309,17 +309,25 @@ class AgentPipeline:
             return self.sensor.measure_sync(Tick(seq, ts, reason), until=self.until)
         return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
-    def _remember(self, event: Ticked, result: TickResult) -> None:
+    def _remember(self, ts: float, event: Ticked, result: TickResult) -> None:
         """Remember what was measured and decided."""
         decision, regulated = result.decision, self.regulator.data
         if event.tool_name is not None:
             self.runs.run.add_findings(decision.findings)
-            regulated.add_check(decision, self.config, key_of(event) if not decision else b"")
+            regulated.add_check(decision, self.config, key_of(event) if not decision else b"", ts)
         else:
             regulated.add_decision(decision, self.state.facts, self.appraiser.mood.pressure, result.outcomes)
         if result.reading is not None:
             self.runs.add(result.reading.metrics, self._gains(result.reading))
             self.measured = result
+
+    def refusals(self) -> dict[int, float]:
+        """Return number -> Unix time of the refused calls since the newest goal, and of what the newest tick blocks."""
+        found = {call.seq: call.ts for call in self.regulator.data.refused_calls if call.seq > 0 and call.ts}
+        measured = self.measured
+        if measured is not None and measured.reading is not None and not measured.decision:
+            found[measured.decision.seq] = measured.reading.ts
+        return found
 
     def with_guidance(self) -> TickResult | None:
         """Return the newest result with the guidance that waits for delivery: it may have fired at an earlier tick."""

@@ -20,6 +20,7 @@ from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
 from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
+from coherence.monitor.known_state import KnownState
 from coherence.monitor.loading import MODELS
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
@@ -456,6 +457,7 @@ class Worker(Folding):
             self._ahead.clear()  # all of it is in the store, or was among what waited
             self._ahead_bytes = 0
             self.pipeline, self._seq = pipeline, seq
+            self.known_state = KnownState.of(pipeline)
             recorder.run = pipeline.runs.run.number
             recorder.add_runs([*pipeline.runs.pop_finished(), pipeline.runs.row()])
 

@@ -247,6 +247,8 @@ class RefusedCall(msgspec.Struct, frozen=True):
     """Key of the call, if it was refused for what it is itself and nobody has let it through."""
     blocked: bool = False
     """True if something else refused it (too)."""
+    ts: float = 0.0
+    """Unix time of the question; 0 = not known."""
 
 
 class RegulatorState(msgspec.Struct):
@@ -312,7 +314,7 @@ class RegulatorState(msgspec.Struct):
             self._lift(self.blocking)
         if answered.call:
             self.allowed = [*self.allowed, answered.call][-MAX_ALLOWED:]
-            known = RefusedCall(answered.seq, blocked=answered.blocked)
+            known = msgspec.structs.replace(answered, call=b"")
             self.refused_calls = [known if each is answered else each for each in self.refused_calls]
 
     def renumber(self) -> None:
@@ -326,8 +328,8 @@ class RegulatorState(msgspec.Struct):
         self.blocking = [rule for rule in self.blocking if rule not in self.lifted]
         self.refusals = 0
 
-    def add_check(self, decision: Decision, config: MonitorConfig, key: bytes = b"") -> None:
-        """Take in what was answered to the question whether a call may run; ``key``: which call.
+    def add_check(self, decision: Decision, config: MonitorConfig, key: bytes = b"", ts: float = 0.0) -> None:
+        """Take in what was answered to the question whether a call may run; ``key``: which call, ``ts``: when.
 
         A call that was refused for what it is itself wears no block down, and makes none.
         """
@@ -336,7 +338,7 @@ class RegulatorState(msgspec.Struct):
         blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
         others = [rule for rule in blocking if rule not in OF_ONE_CALL]
         itself = len(others) < len(blocking)
-        refusal = RefusedCall(decision.seq, key if itself else b"", blocked=bool(others))
+        refusal = RefusedCall(decision.seq, key if itself else b"", blocked=bool(others), ts=ts)
         self.refused_calls = [*self.refused_calls, refusal][-MAX_REFUSED:]
         if not others:
             return

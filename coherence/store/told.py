@@ -1,9 +1,12 @@
-"""Firings of guidance one by one: what each was, whether it arrived, what came of it, and how people judged it."""
+"""Firings of guidance and refusals one by one: what each was, what came of it, and how people judged it."""
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 
+from coherence.core.decisions import refusal_id
 from coherence.store.rows import FiringOutcomeRow
 from coherence.store.store import Store
 
@@ -28,6 +31,28 @@ _OUTCOMES = (
 )
 _LABELS = (
     "SELECT json_extract(data, '$.about'), json_extract(data, '$.score') FROM events WHERE kind = 'feedback' "
+    "AND session_id IN (SELECT id FROM sessions WHERE agent IN (SELECT value FROM json_each(?))) ORDER BY id"
+)
+_TOOL = "json_extract(e.data, '$.\"gen_ai.tool.name\"')"
+_REFUSALS = (
+    f"SELECT s.session, s.agent, d.session_id, s.source, d.seq, d.ts, {_TOOL}, d.data "  # noqa: S608 - only constants
+    "FROM decisions AS d JOIN sessions AS s ON s.id = d.session_id "
+    "JOIN events AS e ON e.session_id = d.session_id AND e.seq = d.seq WHERE d.kind = 'block' ORDER BY e.id DESC"
+)
+_NEXT = (
+    "SELECT min(e.seq) FROM events AS e "  # noqa: S608 - only constants
+    "LEFT JOIN decisions AS d ON d.session_id = e.session_id AND d.seq = e.seq "
+    f"WHERE e.session_id = ? AND e.seq > ? AND (e.kind = 'goal' OR (d.kind = 'block' AND {_TOOL} IS NOT NULL))"
+)
+_ENDS = (
+    "SELECT seq, ts, json_extract(data, '$.text'), json_extract(data, '$.decision') FROM events "
+    "WHERE session_id = ? AND seq > ? AND kind = 'feedback' AND json_extract(data, '$.about') = 'block' "
+    "AND json_extract(data, '$.score') IS NULL ORDER BY seq"
+)
+_REFUSAL_LABELS = (
+    "SELECT session_id, json_extract(data, '$.decision'), json_extract(data, '$.score') FROM events "
+    "WHERE kind = 'feedback' AND json_extract(data, '$.about') = 'block' "
+    "AND json_extract(data, '$.decision') IS NOT NULL "
     "AND session_id IN (SELECT id FROM sessions WHERE agent IN (SELECT value FROM json_each(?))) ORDER BY id"
 )
 _OF_PATTERN = "SELECT firing_id, agent, delivered FROM firings WHERE pattern = ? AND source <> 'test'"
@@ -63,6 +88,35 @@ class ToldFiring(msgspec.Struct, frozen=True):
         return self.delivered_id is not None
 
 
+class ToldRefusal(msgspec.Struct, frozen=True):
+    """A decision that refused something."""
+
+    id: str
+    session: str
+    agent: str
+    session_id: int
+    source: str
+    seq: int
+    """Number of the decision within the session."""
+    ts: float
+    """Unix time in seconds."""
+    tool: str | None
+    """Tool of the call that was refused; ``None`` = a step was measured, after which calls are refused."""
+    decision: str
+    """JSON text."""
+
+
+class BlockEnd(msgspec.Struct, frozen=True):
+    """The end of a block."""
+
+    seq: int
+    ts: float
+    text: str | None
+    """Reason."""
+    decision: int | None
+    """Number of the refusal that was answered; ``None`` = the newest one, and every block."""
+
+
 class PatternCounts(msgspec.Struct, frozen=True):
     """Counts of all firings of a pattern, without those of tests."""
 
@@ -86,6 +140,52 @@ def named_firings(store: Store, name: str, limit: int) -> list[ToldFiring]:
     """
     found = [ToldFiring(*row) for row in store.fetch(_NAMED, {"name": name, "limit": limit})]
     return [each for each in found if each.id == name] or found
+
+
+def all_refusals(store: Store) -> list[ToldRefusal]:
+    """Return all decisions of a store that refused something, the newest first."""
+    rows = store.fetch(_REFUSALS)
+    return [ToldRefusal(refusal_id(row[1], row[0], row[5]), *row) for row in rows]  # of agent, session, time
+
+
+def newest_refusals(store: Store, limit: int) -> list[ToldRefusal]:
+    """Return the newest refused calls of a store, the newest first."""
+    return [each for each in all_refusals(store) if each.tool is not None][:limit]
+
+
+def named_refusals(store: Store, name: str, limit: int) -> list[ToldRefusal]:
+    """Return the refusals whose id, or the digits of it, begin with a name, the newest first."""
+    found = (each for each in all_refusals(store) if each.id.startswith(name) or _digits(each.id).startswith(name))
+    return list(itertools.islice(found, limit))
+
+
+def _digits(id: str) -> str:
+    return id.rpartition("-")[2]
+
+
+def block_ends(store: Store, refusal: ToldRefusal) -> list[BlockEnd]:
+    """Return what has ended blocks since a refusal, the oldest first."""
+    return [BlockEnd(*row) for row in store.fetch(_ENDS, (refusal.session_id, refusal.seq))]
+
+
+def newest_until(store: Store, refusal: ToldRefusal) -> int | None:
+    """Return the number of the refused call, or goal, after which a refusal is not the newest; ``None``: it is."""
+    found: int | None = store.fetch(_NEXT, (refusal.session_id, refusal.seq))[0][0]
+    return found
+
+
+def refusal_labels(store: Store, agents: list[str]) -> dict[tuple[int, int], bool]:
+    """Return session and number of a refusal -> whether its newest judgement calls it right.
+
+    Who lets the refused call through calls it a false alarm. One whose label was taken back has none.
+    """
+    found: dict[tuple[int, int], bool] = {}
+    for session_id, seq, score in store.fetch(_REFUSAL_LABELS, (msgspec.json.encode(agents).decode(),)):
+        if score == 0:
+            found.pop((session_id, seq), None)
+        else:
+            found[session_id, seq] = score is not None and score > 0
+    return found
 
 
 def steps_until(store: Store, session_id: int, seq: int) -> int:

@@ -167,7 +167,8 @@ replay.config    replay {folder}/runs.db --config {folder}/other.toml
 audit.verify     audit verify {folder}/audit/audit.jsonl
 experiments      experiments --store {folder}/runs.db
 experiments      experiments --store {folder}/runs.db --measure error
-explain          explain last --store {folder}/runs.db
+explain          explain repeated_failure --store {folder}/runs.db
+explain.refusal  explain last --store {folder}/runs.db
 explain.list     explain --store {folder}/runs.db
 calibrate        calibrate {folder}/many.jsonl --out {folder}/scale.json {hashing}
 calibrate        calibrate {folder}/many.jsonl {folder}/bad.jsonl --out {folder}/labels.json {hashing}

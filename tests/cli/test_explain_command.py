@@ -53,7 +53,7 @@ def explained(store: Path, firing: str) -> dict[str, object]:
 
 def test_explain_lists_the_firings_newest_first(store: Path, fired: list[str]) -> None:
     lines = run("explain", "--store", store).stdout.splitlines()
-    assert lines[0].split() == ["firing", "time", "session", "told", "label", "text"]
+    assert lines[0].split() == ["id", "time", "session", "told", "label", "text"]
     assert [line.split()[0] for line in lines[1:]] == fired[::-1]
     assert lines[1].split()[3:7] == ["a/s1", "not", "seen", "-"] and lines[-1].split()[3:6] == [
         "a/s1",
@@ -100,9 +100,13 @@ def test_explain_outcomes_are_told_once_they_are_known(store: Path) -> None:
 def test_explain_a_name_must_mean_one_firing(store: Path, fired: list[str]) -> None:
     assert explained(store, fired[0].rpartition("-")[2][:12])["firing"] == fired[0]
     several = run("explain", "bash_", "--store", store)
-    assert several.exit_code == 2 and "more than one firing begins with 'bash_': " in several.stderr
+    assert several.exit_code == 2 and "more than one id begins with 'bash_': " in several.stderr
     unknown = run("explain", "dance-1\x1b[2J", "--store", store)
-    assert unknown.exit_code == 2 and "no firing is called 'dance-1" in unknown.stderr and "\x1b" not in unknown.stderr
+    assert (
+        unknown.exit_code == 2
+        and "no firing and no refusal is called 'dance-1" in unknown.stderr
+        and "\x1b" not in unknown.stderr
+    )
 
 
 def test_explain_what_was_purged_is_said(store: Path, fired: list[str]) -> None:

@@ -37,7 +37,7 @@ def run(*arguments: str, input: str | None = None) -> Result:
 
 def agent(name: str, parent: str | None = None, **changed: Any) -> dict[str, Any]:
     stands = {"index": 0.97, "band": "green", "trend": "steady", "pressure": 0.0, "mode": "observe"}
-    counted = {"decision": "continue", "cause": "", "steps": 12, "calls": 11, "errors": 0}
+    counted = {"decision": "continue", "cause": "", "refusal": None, "steps": 12, "calls": 11, "errors": 0}
     told = {"cost_usd": None, "context_percent": None}
     return {"agent": name, "parent": parent, **stands, **counted, **told, **changed}
 
@@ -55,7 +55,7 @@ def test_table_of_subagents_stand_below_the_agent_that_started_them() -> None:
     agents = [
         agent("claude-code", cause="the newest calls failed", index=0.42, band="orange", trend="down", pressure=0.5),
         agent("claude-code/Explore-a1", "claude-code", index=None, band=None, trend=None, cost_usd=0.25),
-        agent("claude-code/Explore-a1/Plan-b2", "claude-code/Explore-a1"),
+        agent("claude-code/Explore-a1/Plan-b2", "claude-code/Explore-a1", refusal="refusal-1807ca99981cde9d"),
         agent("claude-code/Explore-c3", "claude-code"),
     ]
     sessions = [{"session": "s1", "idle_s": 4.0, "agents": agents}, {"session": "s2", "idle_s": 150.0, "agents": []}]
@@ -66,6 +66,7 @@ def test_table_of_subagents_stand_below_the_agent_that_started_them() -> None:
         "    the newest calls failed",
         "└ Explore-a1  unknown      –       0.00   continue  12     11     0       $0.25",
         "  └ Plan-b2   green 0.97   steady  0.00   continue  12     11     0       –",
+        "    newest refusal: coherence explain refusal-1807ca99981cde9d",
         "└ Explore-c3  green 0.97   steady  0.00   continue  12     11     0       –",
         "session s2, used 2 min ago",
     ]
@@ -73,7 +74,7 @@ def test_table_of_subagents_stand_below_the_agent_that_started_them() -> None:
 
 def test_table_of_fits_80_columns_whatever_the_names_and_reasons_are() -> None:
     worst: dict[str, Any] = {"index": 0.72, "band": "yellow", "cost_usd": 12.34, "errors": 1234}
-    worst["cause"] = "why\n\x1b[2J" * 100
+    worst["cause"], worst["refusal"] = "why\n\x1b[2J" * 100, "refusal-1807ca99981cde9d"
     agents = [agent("claude-code", **worst)]
     agents += [agent(f"claude-code/general-purpose-a1b2c3d4e5{at}6", "claude-code", **worst) for at in range(3)]
     lines = table_of([{"session": "s" * 200, "idle_s": 0.0, "agents": agents}], 80)

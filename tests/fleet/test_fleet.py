@@ -168,6 +168,7 @@ def test_status_tells_of_each_agent_in_the_order_they_were_made() -> None:
             coder.tool_result("ImportError", error=True)
         coder.usage(tokens_in=7, cost_usd=0.5)
         first, second, third = agents.status()
+        assert agents.status(wait=False) == [first, second, third]  # all is processed
         assert [(s.agent, s.parent) for s in (first, second, third)] == [
             ("planner", None),
             ("coder", "planner"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from coherence import Monitor, Store
 from coherence.core.decisions import Appraisal, Decision, Finding
@@ -34,6 +37,26 @@ def check_replay(path: Path, *, kept: int | None = 0) -> None:
             report = Replay(store, row).report()
             assert report.differences == [] and report.equal == report.ticks
             assert kept is None or report.kept == kept
+
+
+class Gate:
+    """An embedder of this package that waits until it may go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+        self.texts: list[str] = []
+        self.expired = False
+        """True once an embedding has waited in vain."""
+        embed = HashingEmbedder.embed
+
+        def wait(embedder: HashingEmbedder, text: str) -> Any:
+            self.texts.append(text)
+            self.asked.set()
+            self.expired |= not self.go_on.wait(20)
+            assert not self.expired
+            return embed(embedder, text)
+
+        monkeypatch.setattr(HashingEmbedder, "embed", wait)
 
 
 class Sees:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,7 @@ import pytest
 from coherence import Monitor
 from coherence.core.events import Ticked
 from coherence.providers import HashingEmbedder
-from monitor.helpers import check_replay, until
-
-
-class Gate:
-    """An embedder of this package that waits until it may go on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked, self.go_on = threading.Event(), threading.Event()
-        self.texts: list[str] = []
-        embed = HashingEmbedder.embed
-
-        def wait(embedder: HashingEmbedder, text: str) -> Any:
-            self.texts.append(text)
-            self.asked.set()
-            assert self.go_on.wait(20)
-            return embed(embedder, text)
-
-        monkeypatch.setattr(HashingEmbedder, "embed", wait)
+from monitor.helpers import Gate, check_replay, until
 
 
 def ticks(m: Monitor) -> list[Ticked]:

@@ -60,7 +60,7 @@ class CostFeed:
         with self._lock:
             before = self._total
             if before is None:  # what an earlier process has recorded is part of it
-                before = self._monitor.state.facts.cost_usd or 0.0
+                before = self._monitor.known_state.spent.cost_usd or 0.0
             # below what it was, the client has begun anew
             self._waiting += max(total - before, 0.0)
             self._total = total

@@ -8,7 +8,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision
 from coherence.core.readings import excerpt
 from coherence.integrations.daemon.hook import call_key
-from coherence.integrations.host_session import MAX_CONTEXT, Answer, Payload, refusal, text_of
+from coherence.integrations.host_session import MAX_CONTEXT, REFUSED, Answer, Payload, explained, refusal, text_of
 from coherence.monitor.monitor import Monitor
 from coherence.policy.budgets import PER_TOOL, is_budget
 from coherence.policy.regulator import OF_ONE_CALL
@@ -56,11 +56,11 @@ class Questions:
         """Return the answer to a call that the decision refuses: a question, or where there is none, a refusal."""
         key, call = _key(payload), text_of(payload, "tool_use_id")
         if not _is_asked(payload, decision) or key in self._refused:
-            return denial(decision)
+            return denial(decision, self._monitor)
         if call:
             self._asked[call] = _Question(decision, key)
             _shrink(self._asked)
-        return _answer("ask", question(decision))
+        return _answer("ask", question(decision, self._monitor))
 
     def let_through(self, call: str) -> None:
         """Take in that a call ran, before it is recorded: where it was asked about, the refusal was a false alarm."""
@@ -116,21 +116,24 @@ def _shrink(kept: dict[str, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def question(decision: Decision) -> str:
+def question(decision: Decision, monitor: Monitor) -> str:
     """Return why a call is refused, in words for the person, and for the agent where nobody is there.
 
     Examples
     --------
-    >>> question(Decision(seq=1, kind="block", message="it wipes a disk. Only this call is refused; m.unblock() ..."))
-    'coherence refused this call: it wipes a disk. Only the user can let it through, here or by: coherence unblock'
+    >>> message = "it wipes a disk. Only this call is refused; m.unblock() ..."
+    >>> with Monitor(embedder=False) as monitor:
+    ...     question(Decision(seq=1, kind="block", message=message), monitor).partition(" Only ")[0]
+    'coherence refused this call: it wipes a disk.'
     """
     doubt = decision.message.partition(" Only this call is refused;")[0].partition(" It stays refused until")[0]
-    return f"{excerpt(f'coherence refused this call: {doubt}', MAX_CONTEXT - len(BY_USER))}{BY_USER}"
+    rest = BY_USER + explained(decision, monitor)
+    return excerpt(f"{REFUSED}: {doubt}", MAX_CONTEXT - len(rest)) + rest
 
 
-def denial(decision: Decision) -> Answer:
+def denial(decision: Decision, monitor: Monitor) -> Answer:
     """Return the answer that refuses a call."""
-    return _answer("deny", refusal(decision))
+    return _answer("deny", refusal(decision, monitor))
 
 
 def _answer(kind: str, reason: str) -> Answer:

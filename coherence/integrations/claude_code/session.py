@@ -182,7 +182,8 @@ class ClaudeCodeSession(HostSession):
         """Note whether an agent is refused every call from now on."""
         self._stood[text_of(payload, "agent_id")] = decision.seq
         if self.steers:
-            answer = denial(decision) if refuses_all(decision, self.fleet.config) else None
+            monitor = self._agent(payload).monitor
+            answer = denial(decision, monitor) if refuses_all(decision, self.fleet.config) else None
             self.standing[("PreToolUse", text_of(payload, "agent_id"))] = answer
 
     def feed(self, told: Payload) -> None:

@@ -248,7 +248,7 @@ class CodexSession(HostSession):
             agent.call(tool, arguments, id)
             return None
         agent.refuse(id)
-        return denied(decision)
+        return denied(decision, agent.monitor)
 
     def _on_result(self, payload: Payload) -> Answer | None:
         agent = self._agent(payload)

@@ -90,9 +90,10 @@ def schema_of(do: str) -> str:
 
 
 def agent_records(fleet: Fleet) -> list[dict[str, Any]]:
-    """Return how each agent of a session stands, in the order they were made, without measuring."""
+    """Return how each agent of a session stands, in the order they were made, as far as it is known: at once."""
     monitors = {monitor.agent: monitor for monitor in fleet}
-    return [_record(status, monitors[status.agent]) for status in fleet.status() if status.agent in monitors]
+    agents = fleet.status(wait=False)
+    return [_record(status, monitors[status.agent]) for status in agents if status.agent in monitors]
 
 
 def session_records(session: HostSession) -> list[dict[str, Any]]:
@@ -108,8 +109,8 @@ def session_records(session: HostSession) -> list[dict[str, Any]]:
 
 
 def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
-    result = monitor.result
-    cause = status.cause or _sign(result.reading if result is not None else None)
+    known = monitor.known_state
+    cause = status.cause or _sign(known.result.reading if known.result is not None else None)
     return {
         "agent": status.agent,
         "parent": status.parent,
@@ -120,7 +121,8 @@ def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
         "mode": status.mode,
         "decision": status.decision,
         "cause": excerpt(cause, MAX_CAUSE),
-        "steps": monitor.state.facts.steps,
+        "refusal": known.refusal,
+        "steps": known.steps,
         "calls": status.calls,
         "errors": status.errors,
         "cost_usd": _cost(status.spent),

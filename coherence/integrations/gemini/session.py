@@ -118,7 +118,7 @@ class GeminiSession(HostSession):
         if decision or not self.steers:
             open_calls.append(self.monitor.tool_call(tool, arguments))
             return None
-        return denied_alone(decision)
+        return denied_alone(decision, self.monitor)
 
     def _on_result(self, payload: Payload) -> Answer | None:
         self._catch_up(payload)

@@ -97,7 +97,7 @@ class OpenCodeSession(HostSession):
         agent, tool, arguments = self._agent(payload), text_of(payload, "tool_name"), payload.get("tool_input")
         decision = agent.monitor.check(tool, arguments)
         if not decision and self.steers:
-            return denied_alone(decision)
+            return denied_alone(decision, agent.monitor)
         agent.calls.add(agent.monitor.tool_call(tool, arguments, call=text_of(payload, "call_id") or None))
         return None
 

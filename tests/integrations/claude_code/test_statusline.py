@@ -80,7 +80,7 @@ def test_main_of_a_real_daemon(tmp_path: Path) -> None:
     with running(folder):
         assert run(folder, PAYLOAD) == "coherence: nothing seen yet · context 1% · $0.06"
         tell("UserPromptSubmit", "s1", prompt="Make the tests pass")
-        while "the daemon is busy" in (line := run(folder, PAYLOAD)):  # it loads its model
+        while "the daemon is busy" in (line := run(folder, PAYLOAD)):  # the machine, that is: it waits for 0.2 s
             time.sleep(0.1)
         assert "no reading yet" in line or "pressure 0.00" in line
         fail("s1", 8)

@@ -81,6 +81,7 @@ def test_agent_records_a_subagent_names_its_parent_and_cost_is_known_from_usage_
         session.handle({"hook_event_name": "SubagentStart", "agent_id": "a1", "agent_type": "Explore"})
         before = agent_records(fleet)
         fleet.agent("claude-code").usage(tokens_in=10, tokens_out=5, cost_usd=0.25)
+        fleet.flush()
         after = agent_records(fleet)
     assert [(each["agent"], each["parent"], each["cost_usd"]) for each in before] == [
         ("claude-code", None, None),
@@ -89,6 +90,27 @@ def test_agent_records_a_subagent_names_its_parent_and_cost_is_known_from_usage_
     assert [each["cost_usd"] for each in after] == [0.25, None]
     assert before[0]["index"] is before[0]["band"] is before[0]["trend"] is None
     assert (before[0]["decision"], before[0]["cause"], before[0]["steps"]) == ("continue", "", 0)
+
+
+def test_agent_records_name_the_newest_refusal_of_a_call_or_of_a_step() -> None:
+    asked = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}
+    with Fleet(embedder=False) as fleet:
+        session = ClaudeCodeSession(fleet, "s1")
+        monitor = session.monitor
+        (before,) = agent_records(fleet)
+        reason = session.handle(asked)["hookSpecificOutput"]["permissionDecisionReason"]
+        (call,) = agent_records(fleet)
+        for _ in range(12):
+            monitor.tool_result("boom", error=True, tool="Bash")
+            decision = monitor.decide()
+        (step,) = agent_records(fleet)
+        assert decision == "block" and step["refusal"] == monitor.refusal_id(decision) != call["refusal"]
+        monitor.goal("Another task")
+        monitor.unblock()
+        monitor.decide()
+        (after,) = agent_records(fleet)
+    assert reason.endswith(f" (coherence explain {call['refusal'].removeprefix('refusal-')[:8]})")
+    assert before["refusal"] is after["refusal"] is None
 
 
 def test_unblock_agents_only_those_that_are_blocked() -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,14 @@ from typing import Any
 
 import pytest
 from integrations.running import running
+from monitor.helpers import Gate, until
 
 from coherence.core.events import ToolCall, decode_event
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.folder import only_one
 from coherence.integrations.daemon.server import HookDaemon, RequestError, read_request
+from coherence.providers import HashingEmbedder
 from coherence.store.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
@@ -102,6 +105,54 @@ def test_daemon_a_hook_starts_it_and_what_came_meanwhile_is_not_lost(folder: Pat
         with only_one() as gone:
             pass
     assert calls(folder) == {"s1": [f"s1-{number}" for number in range(4)]}
+
+
+def test_handle_status_is_answered_while_a_hook_waits_for_a_measurement(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coherence.monitor.worker.VIEW_WAIT_S", 60)  # who waits at all, waits longer than the gate
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
+    fleets = []
+
+    def make_fleet(kept: Store) -> Fleet:
+        fleets.append(Fleet(store=kept, embedder=HashingEmbedder(32)))
+        return fleets[-1]
+
+    daemon = HookDaemon(folder, folder / "store.db", make_fleet=make_fleet)
+
+    def told(event: str, **payload: Any) -> bytes:
+        said = json.dumps({"hook_event_name": event, "session_id": "s1", **payload})
+        return daemon.handle(f"coherence-hook claude-code {daemon.build} steer\n{said}".encode())
+
+    failed = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t1"}
+    try:
+        refused = told("PreToolUse", tool_name="Bash", tool_input={"command": "rm -rf /"}, tool_use_id="t0")
+        told("PostToolUseFailure", error="no such file", **failed)
+        gate = Gate(monkeypatch)
+        waiting = threading.Thread(target=told, args=("PostToolBatch",))
+        waiting.start()
+        (monitor,) = fleets[0]
+        until(lambda: gate.asked.is_set() and not is_free(monitor._worker._lock))
+        feed = {"cost": {"total_cost_usd": 0.5}, "context_window": {"used_percentage": 13}}
+        command = {"do": "status", "session": "s1", "feed": feed}
+        found = json.loads(daemon.handle(b"coherence-control\n" + json.dumps(command).encode()))
+        assert waiting.is_alive() and not gate.expired
+        (agent,) = found["sessions"][0]["agents"]
+        assert (agent["calls"], agent["errors"], agent["cost_usd"], agent["context_percent"]) == (1, 1, 0.5, 13)
+        assert f"(coherence explain {agent['refusal'].removeprefix('refusal-')[:8]})".encode() in refused
+        gate.go_on.set()
+        waiting.join()
+    finally:
+        daemon.close()
+
+
+def is_free(lock: Any) -> bool:
+    """Tell whether no other thread holds a lock."""
+    found: bool = lock.acquire(blocking=False)
+    if found:
+        lock.release()
+    return found
 
 
 HOSTILE = {
