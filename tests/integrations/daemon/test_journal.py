@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integrations.running import running
+from integrations.running import Daemon, running
 
 from coherence.core.events import Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon import hook
@@ -85,7 +85,7 @@ def wait_for_an_empty_spool(folder: Path) -> None:
 
 
 @contextmanager
-def killed(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def killed(folder: Path) -> Iterator[Daemon]:
     """Run a daemon that the block kills."""
     try:
         with running(folder) as process:
