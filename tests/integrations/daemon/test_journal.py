@@ -166,7 +166,7 @@ runpy.run_module("coherence", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize("seconds", [600.0, -600.0])
+@pytest.mark.parametrize("seconds", [pytest.param(600.0, marks=pytest.mark.slow), -600.0])
 def test_daemon_whose_clock_moves_by_ten_minutes_records_each_event_once_and_in_order(
     folder: Path, seconds: float
 ) -> None:
