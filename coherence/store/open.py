@@ -217,6 +217,7 @@ def _refuse_strangers(path: Path, timeout_s: float) -> None:
         connection = connect(path, mode)
         try:
             if mode != "ro" and _is_ours(connection):  # told by the header; for the rest SQLite reads the whole schema
+                _refuse_stranger(path, schema.APPLICATION_ID, schema.version(connection), 0)
                 continue
             found = patiently(path, timeout_s, partial(_owner, connection))
         except sqlite3.DatabaseError as error:
