@@ -37,14 +37,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def no_faults(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test of the classic regulator in which it logged a fault, unless it is about one: it never raises."""
-    yield
-    if "compat" in request.path.parts and "broken" not in request.node.name:
-        assert not [record for record in caplog.get_records("call") if record.name == "coherence"]
-
-
 @pytest.fixture
 def in_child() -> Callable[[Callable[[], object]], str]:
     """Fork, run an action in the child, and return what it returned or raised there, as text."""

@@ -216,6 +216,9 @@ def _refuse_strangers(path: Path, timeout_s: float) -> None:
     for mode in looks:
         connection = connect(path, mode)
         try:
+            if mode != "ro" and _is_ours(connection):  # told by the header; for the rest SQLite reads the whole schema
+                _refuse_stranger(path, schema.APPLICATION_ID, schema.version(connection), 0)
+                continue
             found = patiently(path, timeout_s, partial(_owner, connection))
         except sqlite3.DatabaseError as error:
             if mode == "ro" and not (code(error) == sqlite3.SQLITE_READONLY and _was_being_made(path)):
@@ -231,6 +234,11 @@ def _was_being_made(path: Path) -> bool:
     with suppress(OSError), open(f"{path}-journal", "rb") as journal:
         return journal.read(20)[16:] == bytes(4)  # the pages that the file had before
     return False
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    return found == schema.APPLICATION_ID
 
 
 def _owner(connection: sqlite3.Connection) -> Any:

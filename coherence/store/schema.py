@@ -44,7 +44,7 @@ def migrate(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version(connection) == number - 1:
-            for statement in statements(migrations()[number - 1]):
+            for statement in _split(migrations()[number - 1]):
                 connection.execute(statement)
             if number == GUARD_EVENTS:
                 from coherence.store.guard_trail import move_guard_trail  # hashes are not computed by SQL
@@ -57,6 +57,11 @@ def migrate(connection: sqlite3.Connection, number: int) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+@cache
+def _split(script: str) -> tuple[str, ...]:
+    return tuple(statements(script))
 
 
 def statements(script: str) -> Iterator[str]:

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphBubbleUp
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
 
 from coherence.guard import Guard, current_patch
 from guard.helpers import Boom, Both, patched
@@ -24,12 +20,16 @@ class State(TypedDict, total=False):
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[Guard]:
+    from langgraph.errors import GraphBubbleUp  # takes a second to load
+
     with patched(tmp_path / "guard.db", Both(), control_flow=GraphBubbleUp) as guard:
         yield guard
         assert guard.errors == {}
 
 
 def graph(node: Any, **options: Any) -> Any:
+    from langgraph.graph import START, StateGraph
+
     return StateGraph(State).add_node("node", node, **options).add_edge(START, "node").compile()
 
 
@@ -62,6 +62,10 @@ def test_wrap_sync_and_async_nodes_see_the_patch_that_serves_them(guard: Guard) 
 
 
 def test_wrap_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_failures(guard: Guard) -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph import START, StateGraph
+    from langgraph.types import Command, interrupt
+
     wrap = guard.wrap(agent="a")
 
     def asks(state: State) -> Command[Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from qdrant_client import QdrantClient
 
 from coherence.core.errors import MissingExtraError
 from coherence.lessons.qdrant import IndexServerError, QdrantIndex
@@ -56,6 +55,8 @@ def test_qdrant_index_a_removed_lesson_is_not_found_and_many_make_the_collection
 
 
 def test_qdrant_index_each_owner_has_a_collection_of_its_own_and_many_go_in_several_requests() -> None:
+    from qdrant_client import QdrantClient  # takes a second to load
+
     client = QdrantClient(location=":memory:")
     one, other = QdrantIndex(2, client).load("one"), QdrantIndex(2, client).load("other")
     angles = np.linspace(0.0, 3.0, 600)
@@ -69,6 +70,8 @@ def test_qdrant_index_each_owner_has_a_collection_of_its_own_and_many_go_in_seve
 
 
 def test_qdrant_index_a_server_that_does_not_answer_is_a_clear_error_and_lessons_are_kept(path: Path) -> None:
+    from qdrant_client import QdrantClient
+
     index = QdrantIndex(64, QdrantClient(location="http://127.0.0.1:9", check_compatibility=False))
     with open_store(path, index=index) as store:
         learn(store, "mod1")

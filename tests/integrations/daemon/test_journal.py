@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integrations.running import running
+from integrations.running import Daemon, running
 
 from coherence.core.events import Message, ToolCall, ToolResult, decode_event
 from coherence.integrations.daemon import hook
@@ -85,7 +85,7 @@ def wait_for_an_empty_spool(folder: Path) -> None:
 
 
 @contextmanager
-def killed(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def killed(folder: Path) -> Iterator[Daemon]:
     """Run a daemon that the block kills."""
     try:
         with running(folder) as process:
@@ -166,7 +166,7 @@ runpy.run_module("coherence", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize("seconds", [600.0, -600.0])
+@pytest.mark.parametrize("seconds", [pytest.param(600.0, marks=pytest.mark.slow), -600.0])
 def test_daemon_whose_clock_moves_by_ten_minutes_records_each_event_once_and_in_order(
     folder: Path, seconds: float
 ) -> None:
