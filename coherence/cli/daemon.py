@@ -99,12 +99,15 @@ def logs(state: Path | None, lines: int) -> None:
 @daemon.command()
 @STATE
 def stop(state: Path | None) -> None:
-    """End the daemon once what it has is written."""
-    from coherence.integrations.daemon.folder import control
+    """End the daemon once what it has is written, and wait for it."""
+    from coherence.integrations.daemon.folder import stop_daemon
     from coherence.integrations.daemon.hook_command import state_folder
 
     try:
-        found = control((state or state_folder()).absolute(), "stop")
+        found = stop_daemon((state or state_folder()).absolute())
     except CoherenceError as error:
         raise click.ClickException(str(error)) from error
-    click.echo("no daemon runs" if found is None else f"daemon {found['pid']} ends")
+    if found is None:
+        click.echo("no daemon runs")
+    else:
+        click.echo(f"daemon {found[0]} {'has ended' if found[1] else 'still writes what it has, and ends then'}")

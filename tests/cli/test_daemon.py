@@ -47,9 +47,10 @@ def test_start_waits_for_the_daemon_and_starts_no_second_one(tmp_path: Path) -> 
         assert run(state, "start").stdout == f"daemon {found[1]} runs already\n"
     finally:
         ended = spawn(state, "stop")
-    assert ended.stdout == f"daemon {found[1]} ends\n"
-    again = spawn(state, "start")  # while the one before is ending
-    assert run(state, "stop").stdout == again.stdout.replace(" runs", " ends")
+    assert ended.stdout == f"daemon {found[1]} has ended\n"
+    again = spawn(state, "start")
+    assert re.fullmatch(r"daemon \d+ runs\n", again.stdout) and again.stdout != first.stdout
+    assert run(state, "stop").stdout == again.stdout.replace(" runs", " has ended")
 
 
 def test_start_says_where_to_read_why_a_daemon_did_not_come(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ LOCK = "daemon.lock"
 
 START_S = 30.0
 """Seconds in which a daemon that was started must answer."""
+
+STOP_S = 10.0
+"""Seconds for which a daemon that was told to end is waited for."""
+
 MAX_SESSION = 200
 """Characters of a session's name."""
 
@@ -136,6 +140,33 @@ def start_daemon(folder: Path, *options: str) -> tuple[int, bool]:
             raise CoherenceError(f"the daemon ended with {ended}: coherence daemon logs says why")
         time.sleep(0.05)
     raise CoherenceError(f"the daemon does not answer within {START_S:g} s{problem}: see coherence daemon logs")
+
+
+def stop_daemon(folder: Path) -> tuple[int, bool] | None:
+    """End the daemon; return its process id, and whether it has ended, ``None`` if none runs.
+
+    It ends once what it has is written. The state folder becomes the current one.
+
+    Parameters
+    ----------
+    folder : Path
+        State folder.
+
+    Raises
+    ------
+    CoherenceError
+        If it does not answer.
+    """
+    found = control(folder, "stop")
+    if found is None:
+        return None
+    until = time.monotonic() + STOP_S
+    while time.monotonic() < until:
+        with only_one() as alone:
+            if alone:
+                return found["pid"], True
+        time.sleep(0.02)
+    return found["pid"], False
 
 
 def _exit_status(process: int) -> int | None:
