@@ -30,6 +30,7 @@ from coherence.core.events import Fault, make_fault
 from coherence.core.plain import has_plain_text, is_plain, type_name
 from coherence.core.strangers import Asking, ask, ask_each, asking, error_text
 from coherence.core.validation import (
+    MAX_ITEMS,
     call_text,
     check_count,
     check_flag,
@@ -127,10 +128,21 @@ def test_check_text_refuses_what_only_says_that_it_is_a_text(act: Callable[[], A
                 check("f", value)
 
 
-def test_check_items_of_a_sequence_without_an_end_is_refused_in_time() -> None:
+def test_check_items_of_a_sequence_without_an_end_reads_a_bounded_part() -> None:
+    with asking(Asking(60.0)):
+        assert len(check_items("f", Endless())) == MAX_ITEMS
+
+
+def test_check_items_of_a_slow_sequence_without_an_end_is_refused_in_time() -> None:
+    class Slow(Endless):
+        def __iter__(self) -> Iterator[float]:
+            for item in super().__iter__():
+                time.sleep(0.001)  # MAX_ITEMS of them would take a quarter of an hour
+                yield item
+
     begun = time.monotonic()
-    with asking(SHORT), pytest.raises(ValueError, match=r"^f cannot be read: timeout in Endless$"):
-        check_items("f", Endless())
+    with asking(SHORT), pytest.raises(ValueError, match=r"^f cannot be read: timeout in Slow$"):
+        check_items("f", Slow())
     assert time.monotonic() - begun < SOON_S
 
 
