@@ -100,7 +100,7 @@ def test_questions_the_person_says_no_and_the_refusal_is_confirmed(host: HookedC
         terminal.type("[[script:delete]] Tell me what is in this folder.")
         terminal.wait_for("Do you want to proceed?")
         terminal.press("Escape")
-        terminal.wait_for("What should Claude do instead?")
+        terminal.wait_until(lambda: "Do you want to proceed?" not in terminal.screen())  # 2.1.197 says no more
         terminal.type("Do nothing.")
         terminal.wait_until(lambda: len(stub.turns) == 2)
     assert (host.project / "victim").exists()

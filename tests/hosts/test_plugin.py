@@ -125,7 +125,8 @@ def test_plugin_beside_settings_hooks_each_event_is_counted_once(host: PluginHos
     with Store(host.env["COHERENCE_STORE"]) as store:
         found = {row.session: [event.kind for event in store.events(row.id)] for row in store.sessions()}
     messages = sorted(kinds.count("message") for kinds in found.values())
-    assert messages == [0, 2, 2]  # that of wait_for_daemon(); a prompt and an answer each
+    # that of wait_for_daemon(); a prompt and an answer; the same, and between them the message of the refused call
+    assert messages == [0, 2, 3]
 
 
 def test_plugin_uninstalled_leaves_no_hook(host: PluginHost) -> None:
