@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
     from coherence.core.readings import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.core.registry import metric, register
+    from coherence.core.settings import load_settings
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
     from coherence.monitor.monitor import Monitor
@@ -62,6 +63,7 @@ _HOME = {
     "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
+    "load_settings": "coherence.core.settings",
     "metric": "coherence.core.registry",
     "register": "coherence.core.registry",
 }
@@ -102,6 +104,7 @@ __all__ = [
     "blame",
     "classify_band",
     "compute_coherence_index",
+    "load_settings",
     "metric",
     "register",
 ]

@@ -15,6 +15,7 @@ import click
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
+from coherence.core.settings import ConfigError, load_settings
 from coherence.store.open import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -27,9 +28,11 @@ NAMED = 5
 
 
 def read_config(path: Path | None) -> MonitorConfig:
-    """Return the settings of a TOML file, the default ones without a file; a bad one becomes a usage error."""
+    """Return the settings of a TOML file, else those of the project and the user; a bad one becomes a usage error."""
     try:
-        return MonitorConfig.load(path)
+        return load_settings() if path is None else MonitorConfig.load(path)
+    except ConfigError as error:
+        raise click.UsageError(f"bad settings; coherence config check tells of all\n{error}") from error
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
 

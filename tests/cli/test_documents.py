@@ -191,6 +191,8 @@ guard.patches    guard patches worse {guard}
 guard.patches    guard patches better {guard}
 guard.patches    guard patches worse 1 {guard}
 guard.verify     guard verify {guard}
+config.check     config check {folder}/other.toml {folder}/bad.jsonl
+config.show      config show --all
 status           status --state {folder}/none
 statusline       statusline --state {folder}/none
 """

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.errors import CoherenceError
+from coherence.core.settings import load_for_hooks, project_file, user_file
 from coherence.integrations.claude_code.delivery import check_delivery
 from coherence.integrations.claude_code.gaps import find_gaps
 from coherence.integrations.claude_code.hook_sources import HookSource, hook_sources
@@ -34,7 +35,6 @@ from coherence.integrations.claude_code.settings import (
     settings_path,
 )
 from coherence.integrations.daemon import hook
-from coherence.integrations.daemon.config import config_path, read_config
 from coherence.integrations.daemon.folder import control, only_one
 from coherence.integrations.daemon.hook_command import NEVER_FAILS, hook_command
 from coherence.integrations.daemon.http_place import FILE, is_http_hook, read_place
@@ -353,12 +353,13 @@ def _hook_build(sources: list[HookSource]) -> str:
 
 
 def _settings() -> _Finding:
-    path = config_path()
+    user, project = user_file(), project_file()
     try:
-        read_config(path)
-    except (TypeError, ValueError) as error:
-        return "FAIL", f"the default settings are used: {error}", f"correct {path}, or delete it"
-    return "OK", f"sessions are followed with {path}" if path.exists() else "the default settings are used", ""
+        load_for_hooks(user, project)
+    except ValueError as error:
+        return "FAIL", f"settings are left out: {error}", "coherence config check"
+    files = " and ".join(str(each) for each in (user, project) if each is not None and each.is_file())
+    return "OK", f"sessions are followed with {files}" if files else "the default settings are used", ""
 
 
 def _state(state: Path) -> _Finding:

@@ -1,41 +1,29 @@
-"""Settings of the sessions that the daemon follows, from a file of the user."""
+"""Settings of the sessions that the daemon follows."""
 
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 from coherence.core.config import MonitorConfig
+from coherence.core.settings import load_for_hooks, project_file, user_file
 
 LOGGER = logging.getLogger(__name__)
 
 
-def config_path() -> Path:
-    """Return the file of the settings, which may be missing.
+def usable_config(folder: Path | None) -> MonitorConfig:
+    """Return the settings of a session: a session goes on in any case.
 
-    It is what ``COHERENCE_CONFIG`` names, else ``config.toml`` in the system's place for settings.
+    Parameters
+    ----------
+    folder : Path or None
+        Folder in which the agent works. If its project's file cannot be used, only the user's own counts; if that
+        cannot be used either, the default settings do.
     """
-    from platformdirs import user_config_path
-
-    return Path(os.environ.get("COHERENCE_CONFIG") or user_config_path("coherence") / "config.toml").absolute()
-
-
-def read_config(path: Path) -> MonitorConfig:
-    """Return the settings of a file, the default ones if it is missing.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :meth:`coherence.core.config.MonitorConfig.load`; the message names the file and the key.
-    """
-    return MonitorConfig.load(path if path.exists() else None)
-
-
-def usable_config(path: Path) -> MonitorConfig:
-    """Return the settings of a file, the default ones if it cannot be read: a session goes on in any case."""
-    try:
-        return read_config(path)
-    except (TypeError, ValueError) as error:
-        LOGGER.error("the default settings are used: %s", error)
-        return MonitorConfig()
+    project = project_file(folder) if folder is not None else None
+    for each in dict.fromkeys((project, None)):
+        try:
+            return load_for_hooks(user_file(), each)
+        except ValueError as error:
+            LOGGER.error("settings are left out: %s", error)
+    return MonitorConfig()

@@ -20,7 +20,7 @@ from coherence.core.validation import clean
 from coherence.fleet.fleet import Fleet
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.canary import take_canary
-from coherence.integrations.daemon.config import config_path, usable_config
+from coherence.integrations.daemon.config import usable_config
 from coherence.integrations.daemon.control import (
     Command,
     CommandError,
@@ -60,7 +60,8 @@ SESSION_IDLE_S = 3_600.0
 MAX_WAITING = 64_000_000
 """Bytes of requests that wait in memory for room on the disk; what comes beyond them is not recorded."""
 
-FleetMaker = Callable[[Store], Fleet]
+FleetMaker = Callable[[Store, Path | None], Fleet]
+"""Makes the fleet of a session on a store, for an agent that works in a folder, ``None`` = unknown."""
 
 
 class Request(NamedTuple):
@@ -112,9 +113,9 @@ class _Open:
         self.deduplicator = deduplicator
 
 
-def _make_fleet(store: Store) -> Fleet:
+def _make_fleet(store: Store, folder: Path | None) -> Fleet:
     """Return the fleet of a session; settings that change hold from the next session on."""
-    return Fleet(store=store, resume=True, config=usable_config(config_path()))
+    return Fleet(store=store, resume=True, config=usable_config(folder))
 
 
 class HookDaemon:
@@ -192,7 +193,7 @@ class HookDaemon:
 
     def _answer(self, request: Request, late: set[str] | None, *, is_heard: bool) -> dict[str, Any]:
         name = clean(request.payload["session_id"], MAX_SESSION)
-        with self._held(name, request.host) as found:
+        with self._held(name, request.host, text_of(request.payload, "cwd")) as found:
             found.used = time.monotonic()
             earlier = found.deduplicator.answer_to(request.payload)
             if earlier is not None:
@@ -255,20 +256,21 @@ class HookDaemon:
                 store_refusal(self.folder, name, hook.agent_key(asked), msgspec.json.encode(answer))
 
     @contextmanager
-    def _held(self, name: str, host: str) -> Iterator[_Open]:
-        """Give a session, opened if it is not, for this thread alone."""
+    def _held(self, name: str, host: str, folder: str = "") -> Iterator[_Open]:
+        """Give a session, opened if it is not, for this thread alone; ``folder`` is where its agent works."""
         while True:
-            found = self._session(name, host)
+            found = self._session(name, host, folder)
             with found.lock:
                 if self._open.get(name) is found:  # else it was closed meanwhile
                     yield found
                     return
 
-    def _session(self, name: str, host: str) -> _Open:
+    def _session(self, name: str, host: str, folder: str) -> _Open:
         with self._lock:
             if name not in self._open:
+                fleet = self._make_fleet(self.store, Path(folder) if os.path.isabs(folder) else None)
                 deduplicator = Deduplicator(recorded(self.store, name) if self._recovers else ())
-                self._open[name] = _Open(HOSTS[host](self._make_fleet(self.store), name), deduplicator)
+                self._open[name] = _Open(HOSTS[host](fleet, name), deduplicator)
             return self._open[name]
 
     def _control(self, raw: bytes) -> bytes:

@@ -44,7 +44,7 @@ class Player:
 
     def start(self) -> None:
         """Start a daemon."""
-        make = lambda kept: Fleet(store=kept, embedder=HashingEmbedder(), resume=True)  # noqa: E731
+        make = lambda kept, _: Fleet(store=kept, embedder=HashingEmbedder(), resume=True)  # noqa: E731
         self.daemon = HookDaemon(self.folder, self.folder / "store.db", make_fleet=make)
 
     def stop(self) -> None:

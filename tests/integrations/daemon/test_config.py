@@ -7,33 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from coherence.core.config import MonitorConfig
-from coherence.integrations.daemon.config import config_path, read_config, usable_config
+from coherence.core.config import Budget, MonitorConfig
+from coherence.integrations.daemon.config import usable_config
 
 
-def test_config_path_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COHERENCE_CONFIG", raising=False)
-    assert config_path().is_absolute() and config_path().name == "config.toml"
-    monkeypatch.setenv("COHERENCE_CONFIG", "mine.toml")
-    assert config_path() == Path.cwd() / "mine.toml"
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "user.toml"
+    monkeypatch.setenv("COHERENCE_CONFIG", str(path))
+    return path
 
 
-def test_read_config_of_a_file_and_of_none(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    assert read_config(path) == MonitorConfig()
-    path.write_text("[budget]\ncalls = 3\n")
-    budget = read_config(path).budget
-    assert budget is not None and budget.calls == 3
+def test_usable_config_of_the_user_and_of_the_project_in_which_the_agent_works(user: Path, tmp_path: Path) -> None:
+    assert usable_config(tmp_path) == usable_config(None) == MonitorConfig()
+    user.write_text("window = 5\n[budget]\ncalls = 3\n")
+    (tmp_path / "coherence.toml").write_text("window = 9\n[budget]\ncalls = 2\n")
+    assert usable_config(None) == MonitorConfig(window=5, budget=Budget(calls=3))
+    assert usable_config(tmp_path) == MonitorConfig(window=5, budget=Budget(calls=2))
 
 
 @pytest.mark.parametrize("text", ["budget = ", "[budget]\ncals = 3\n", '[budget]\ncalls = "three"\n'])
-def test_usable_config_of_a_bad_file_is_the_default_one_and_says_why(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+def test_usable_config_leaves_out_a_bad_file_and_says_why(
+    user: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=r"config\.toml"):
-        read_config(path)
+    user.write_text("window = 5\n")
+    (tmp_path / "coherence.toml").write_text(text)
     with caplog.at_level(logging.ERROR):
-        assert usable_config(path) == MonitorConfig()
-    assert str(path) in caplog.text
+        assert usable_config(tmp_path) == MonitorConfig(window=5)
+    assert str(tmp_path / "coherence.toml") in caplog.text
+    user.write_text(text)
+    with caplog.at_level(logging.ERROR):
+        assert usable_config(tmp_path) == MonitorConfig()
+    assert str(user) in caplog.text

@@ -115,7 +115,7 @@ def test_handle_status_is_answered_while_a_hook_waits_for_a_measurement(
     os.chdir(folder)
     fleets = []
 
-    def make_fleet(kept: Store) -> Fleet:
+    def make_fleet(kept: Store, _: Path | None) -> Fleet:
         fleets.append(Fleet(store=kept, embedder=HashingEmbedder(32)))
         return fleets[-1]
 
@@ -194,7 +194,7 @@ def test_read_spool_leaves_what_cannot_be_read_and_takes_in_the_rest(folder: Pat
     os.chdir(folder)
     for number in range(2):
         hook.keep(json.dumps(called("s1", number)).encode(), observe=False)
-    daemon = HookDaemon(folder, folder / "store.db", make_fleet=lambda kept: Fleet(store=kept, embedder=False))
+    daemon = HookDaemon(folder, folder / "store.db", make_fleet=lambda kept, _: Fleet(store=kept, embedder=False))
     try:
         assert daemon.read_spool() == 2
         assert daemon.read_spool() == 0

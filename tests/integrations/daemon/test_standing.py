@@ -33,7 +33,7 @@ class Daemon:
     def __init__(self, folder: Path, calls: int | None, **config: Any) -> None:
         settings = {**config, "budget": {"calls": calls}} if calls is not None else config
 
-        def fleet(store: Any) -> Fleet:
+        def fleet(store: Any, _: Path | None) -> Fleet:
             return Fleet(store=store, embedder=False, resume=True, config=settings)
 
         self.daemon = HookDaemon(folder, folder / "store.db", make_fleet=fleet)
