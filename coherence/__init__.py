@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
     from coherence.monitor.monitor import Monitor
+    from coherence.pytest_plugin.assertion import assert_coherent
     from coherence.sensor.embedding_cache import EmbeddingCache
     from coherence.sensor.index import BandEdges, classify_band, compute_coherence_index
     from coherence.sensor.sensor import CoherenceSensor
@@ -59,6 +60,7 @@ _HOME = {
     "StateProvider": "coherence.core.protocols",
     "Store": "coherence.store.store",
     "Tick": "coherence.core.readings",
+    "assert_coherent": "coherence.pytest_plugin.assertion",
     "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
@@ -99,6 +101,7 @@ __all__ = [
     "StateProvider",
     "Store",
     "Tick",
+    "assert_coherent",
     "blame",
     "classify_band",
     "compute_coherence_index",
