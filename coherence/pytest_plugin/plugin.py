@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def coherence_options() -> dict[str, Any]:
-    """Options of the monitor that a test gets; override it where others are wanted, such as ``embedder`` or ``goal``."""
+    """Options of the monitor that a test gets; override it for others, such as ``embedder`` or ``goal``."""
     return {}
 
 

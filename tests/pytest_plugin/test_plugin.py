@@ -112,7 +112,7 @@ def test_plugin_judges_summarises_and_reports(project: pytest.Pytester, options:
     assert rows[0].startswith("red     █") and "test_over_budget" in rows[0], "the worst light first"
     assert re.fullmatch(r"green +·?█+ +test_agent.py::test_marked_and_good +cost unknown +no finding", rows[-2])
     # five calls of 0.001 dollars
-    assert "0.0050 USD  bash_retry, " in next(row for row in rows if "test_loops_unjudged" in row)
+    assert "0.0050 USD    bash_retry, " in next(row for row in rows if "test_loops_unjudged" in row)
     assert rows[-1] == "report: out.html"
 
     page = (project.path / "out.html").read_text("utf-8")
@@ -165,7 +165,8 @@ def test_plugin_an_assertion_shows_the_line_of_the_test(project: pytest.Pytester
 )
 def test_plugin_a_bad_mark_is_told_before_its_test_runs(project: pytest.Pytester, mark: str, says: str) -> None:
     project.makepyfile(
-        test_agent=f"import pytest\n@pytest.mark.coherence({mark})\ndef test_bad(coherence_monitor):\n    print('ran')\n"
+        test_agent=f"import pytest\n@pytest.mark.coherence({mark})\n"
+        "def test_bad(coherence_monitor):\n    print('ran')\n"
     )
     result = run(project)
     result.assert_outcomes(errors=1)
@@ -185,7 +186,8 @@ def test_plugin_a_skipped_or_expected_failure_stays_one(project: pytest.Pytester
     project.makepyfile(
         test_agent=TESTS + "\n@pytest.mark.coherence\ndef test_skips(coherence_monitor):\n"
         "    loop(coherence_monitor)\n    pytest.skip('no model here')\n"
-        "\n@pytest.mark.xfail\n@pytest.mark.coherence\ndef test_xfails(coherence_monitor):\n    loop(coherence_monitor)\n"
+        "\n@pytest.mark.xfail\n@pytest.mark.coherence\n"
+        "def test_xfails(coherence_monitor):\n    loop(coherence_monitor)\n"
     )
     run(project, "-k", "skips or xfails").assert_outcomes(skipped=1, xfailed=1)
 
