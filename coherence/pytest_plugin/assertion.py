@@ -85,7 +85,7 @@ def scored_runs(run: Run) -> list[ScoredRun | None]:
     elif isinstance(run, Sequence) and all(isinstance(message, Mapping) for message in run):
         from coherence.providers.readers import read_messages
 
-        transcripts = [read_messages(run)]
+        transcripts = [read_messages([message for message in run if isinstance(message, Mapping)])]
     else:
         raise TypeError(f"run must be a Monitor, a path or a list of messages, not {type(run).__name__}")
     return [score_transcript(transcript) for transcript in transcripts]

@@ -15,11 +15,10 @@ from coherence.monitor.tick_result import Record, TickResult
 from coherence.providers.readers.recorded_events import transcript_of_events
 from coherence.report.score import FROM_BEST, ScoredRun
 
-UNMEASURED = TickResult(
-    Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE),
-    Decision(seq=0, kind="continue"),
-    Reading(tick_seq=0, ts=0.0, metrics=FrozenDict(), coherence_index=None, band=Band.UNKNOWN, coverage=0.0),
-)
+NOTHING = Reading(tick_seq=0, ts=0.0, metrics=FrozenDict(), coherence_index=None, band=Band.UNKNOWN, coverage=0.0)
+"""Reading of a step before the first measurement."""
+
+UNMEASURED = TickResult(Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE), Decision(seq=0, kind="continue"), NOTHING)
 """Result of a step before the first measurement."""
 
 
@@ -59,8 +58,7 @@ def scored_monitor(monitor: Monitor, name: str = "") -> ScoredRun | None:
     return ScoredRun(
         transcript=msgspec.structs.replace(transcript, steps=tuple(steps), goal=goal),
         readings=tuple(
-            msgspec.structs.replace(result.reading or UNMEASURED.reading, tick_seq=at)
-            for at, result in enumerate(results)
+            msgspec.structs.replace(result.reading or NOTHING, tick_seq=at) for at, result in enumerate(results)
         ),
         context_steps=((),) * len(steps),
         appraisals=tuple(result.appraisal for result in results),

@@ -109,12 +109,12 @@ def test_assert_coherent_a_closed_monitor_is_judged_as_before() -> None:
 def test_assert_coherent_takes_messages_files_and_stores(tmp_path: Path) -> None:
     with monitor(store=tmp_path / "runs.db", session="bad") as m:
         looping(m)
-    steps = [{"role": "user", "content": "go"}]
+    steps: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
     for _ in range(7):
         steps += [
             {"role": "assistant", "content": "", "tool_calls": [{"name": "Bash", "arguments": {"command": "ls"}}]},
             {"role": "tool", "content": "no such file", "tool_name": "Bash", "is_error": True},
-        ]  # type: ignore[list-item]
+        ]
     good = {"id": "good", "goal": "go", "steps": steps[:1]}
     lines = [json.dumps(each) for each in (good, {"id": "bad", "goal": "go", "steps": steps})]
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
