@@ -1,6 +1,8 @@
 """Interoception for LLM agents: report whether an agent is still on course.
 
 Public names are loaded on first use, so that importing this package costs nothing.
+
+PYTEST_DONT_REWRITE: pytest, of which this package has a plug-in, would warn where it was imported before pytest began.
 """
 
 from typing import TYPE_CHECKING

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from importlib.resources import files
 from xml.etree import ElementTree
 
 import pytest
@@ -210,6 +212,29 @@ def test_plugin_the_report_says_why_there_is_none(project: pytest.Pytester) -> N
     lost = run(project, "--coherence-report=nowhere/out.html")
     assert lost.ret == pytest.ExitCode.USAGE_ERROR
     lost.stderr.fnmatch_lines(["ERROR: --coherence-report nowhere/out.html: its folder does not exist"])
+
+
+def test_plugin_is_found_by_its_entry_point_and_warns_of_nothing(project: pytest.Pytester) -> None:
+    """As an installer leaves it: of such a package, pytest looks for files that were loaded before it, and warns."""
+    info = project.path / "installed" / "coherence_here-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: coherence-here\nVersion: 1\n")
+    (info / "RECORD").write_text("coherence/__init__.py,,\ncoherence/pytest_plugin/plugin.py,,\n")
+    points = files("coherence.core").joinpath("plugins.ini").read_text("utf-8").partition("[pytest11]")
+    assert points[1]
+    (info / "entry_points.txt").write_text("".join(points[1:]))
+    project.makeini("[pytest]\nfilterwarnings = error\n")
+    code = "import coherence, pytest, sys; sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'and_good']))"
+    paths = os.pathsep.join((str(info.parent), os.environ.get("PYTHONPATH", "")))
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "green  ·██  test_agent.py::test_marked_and_good" in result.stdout
 
 
 def test_plugin_leaves_runs_alone_that_use_none_of_it(project: pytest.Pytester) -> None:
