@@ -6,12 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from coherence import Monitor, assert_coherent
 from coherence.core.readings import Band
+from coherence.providers import HashingEmbedder
+from coherence.providers.readers import read_transcripts
 from coherence.pytest_plugin.assertion import faults_of, scored_runs
+from coherence.pytest_plugin.rule_names import SHORT, rules_meant
 from coherence.report.live import scored_monitor
+from coherence.report.score import score_transcript
+
+DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 CALL = {"id": "1", "type": "function", "function": {"name": "Bash", "arguments": '{"command": "ls"}'}}
 CHAT: list[dict[str, Any]] = [
@@ -87,6 +94,15 @@ def test_assert_coherent_a_short_healthy_run_never_fails(steps: int) -> None:
             m.tool_result(f"{number}.txt", call=m.tool_call("Bash", {"command": f"ls {number}"}))
         assert_coherent(m, light="green", no=["loop", "errors", "drift"])
     assert_coherent(CHAT[: steps + 1])
+
+
+@pytest.mark.parametrize("steps", [1, 3, 5])
+def test_faults_of_the_beginnings_of_real_good_runs_are_none(steps: int) -> None:
+    runs = [each for path in sorted(DATA.glob("*.gz")) for each in read_transcripts(path) if each.went_wrong is False]
+    assert len(runs) >= 4
+    for transcript in runs:
+        begun = msgspec.structs.replace(transcript, steps=transcript.steps[:steps])
+        assert faults_of(score_transcript(begun, embedder=HashingEmbedder()), Band.YELLOW, rules_meant(SHORT)) == []
 
 
 def test_assert_coherent_known_fails_where_nothing_could_be_measured() -> None:
