@@ -17,8 +17,9 @@ from coherence.report.score import FROM_BEST, ScoredRun
 from coherence.sensor.light import BANDS
 
 LEAST_RUNS = 10
-"""Runs of known value on each side from which on there is an interval. Of ten runs of one kind against ten others of
-it, drawing calls the second side worse about once in twenty-five times; of five, once in fifteen."""
+"""Runs of known value on each side from which on there is an interval. Of fewer, drawing them again understates what
+chance does: it calls five runs worse than five others of their kind up to once in fifteen times, where once in forty is
+meant; ten, up to once in eighteen."""
 
 ROUNDING = 1e-9
 """Share of a value below which a difference is that of adding up in another order."""
