@@ -1,6 +1,8 @@
 """Interoception for LLM agents: report whether an agent is still on course.
 
 Public names are loaded on first use, so that importing this package costs nothing.
+
+PYTEST_DONT_REWRITE: pytest, of which this package has a plug-in, would warn where it was imported before pytest began.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
     from coherence.monitor.monitor import Monitor
+    from coherence.pytest_plugin.assertion import assert_coherent
     from coherence.sensor.embedding_cache import EmbeddingCache
     from coherence.sensor.index import BandEdges, classify_band, compute_coherence_index
     from coherence.sensor.sensor import CoherenceSensor
@@ -60,6 +63,7 @@ _HOME = {
     "StateProvider": "coherence.core.protocols",
     "Store": "coherence.store.store",
     "Tick": "coherence.core.readings",
+    "assert_coherent": "coherence.pytest_plugin.assertion",
     "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
@@ -101,6 +105,7 @@ __all__ = [
     "StateProvider",
     "Store",
     "Tick",
+    "assert_coherent",
     "blame",
     "classify_band",
     "compute_coherence_index",

@@ -10,6 +10,7 @@ import click
 
 from coherence.cli.options import (
     FILES,
+    Option,
     config_option,
     embedder_option,
     file_option,
@@ -21,34 +22,31 @@ from coherence.cli.options import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_WINDOW = click.option(
+    "--window", type=click.IntRange(1), default=20, show_default=True, help="Recent messages that count as context."
+)
+_EMBEDDER = embedder_option("minilm, hashing, sentence-transformers:MODEL, openai:URL,MODEL, or a plug-in's name.")
+
+
+def _jobs(help: str) -> Option:
+    return click.option("--jobs", metavar="N", type=click.IntRange(0), default=1, show_default=True, help=help)
+
+
 def _shared(command: F) -> F:
     """Give a command the options of every scoring command."""
     step_scores = (
         "Write {id, score, step_scores} per run, for `coherence eval --scores`: the risk by the index, or by --metric."
     )
     options = (
-        click.option(
-            "--window",
-            type=click.IntRange(1),
-            default=20,
-            show_default=True,
-            help="Recent messages that count as context.",
-        ),
-        embedder_option("minilm, hashing, sentence-transformers:MODEL, openai:URL,MODEL, or a plug-in's name."),
+        _WINDOW,
+        _EMBEDDER,
         metrics_option("Measure a further metric; `coherence metrics` lists them. Repeatable."),
         config_option("TOML file with settings of the monitor."),
         file_option("--store", "Record each run as a session in this store, for `coherence replay`."),
         json_option("Print JSON instead of the table."),
         file_option("--jsonl", "Write one JSON object per reading."),
         file_option("--step-scores", step_scores),
-        click.option(
-            "--jobs",
-            metavar="N",
-            type=click.IntRange(0),
-            default=1,
-            show_default=True,
-            help="Score N runs at a time, each in a process of its own; 0 = one per core. Not with --store.",
-        ),
+        _jobs("Score N runs at a time, each in a process of its own; 0 = one per core. Not with --store."),
     )
     # reversed, because click lists what was added last first
     for option in reversed(options):
@@ -84,6 +82,33 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     from coherence.cli.score import score_files
 
     raise SystemExit(score_files(paths, form=form, **options))
+
+
+@click.command()
+@click.argument("before", type=click.Path(exists=True, path_type=Path))
+@click.argument("after", type=click.Path(exists=True, path_type=Path))
+@format_option("Format of the files. Default: recognised by their content.")
+@_WINDOW
+@_EMBEDDER
+@config_option("TOML file with settings of the monitor.")
+@_jobs("Score N runs at a time, each in a process of its own; 0 = one per core.")
+@json_option("Print JSON instead of the table.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(("worse",)),
+    help="Exit with 1 if, beyond chance, more runs are warned or blocked, or the mean index is lower.",
+)
+def compare(before: Path, after: Path, **options: Any) -> None:
+    """Compare two sets of runs: lights, index, findings, costs, calls.
+
+    BEFORE and AFTER are each a file that `coherence score` reads, a store too, or a folder of such files. Both are
+    scored alike. A difference is beyond chance if its 95 % interval, from drawing the runs of each side again, does
+    not hold 0; a side needs 10 runs for an interval. Exit status: 0 ok (also where nothing can be said), 1 worse, 2
+    bad usage or an unreadable input (then nothing is compared).
+    """
+    from coherence.cli.compare import compare_files
+
+    raise SystemExit(compare_files(before, after, **options))
 
 
 @click.command("eval")

@@ -69,14 +69,8 @@ def score_files(
     if step_scores is not None:
         _check_names(transcripts)
     score = partial(score_transcript, window=window, metrics=metrics, config=settings)
-    with _open_store(store) as kept, _progress(transcripts) as advance:
-        if jobs != 1 and len(transcripts) > 1:
-            from coherence.cli.parallel import score_side_by_side
-
-            runs = score_side_by_side(transcripts, score, embedder, jobs, advance)
-        else:
-            score = partial(score, embedder=cache, store=kept, ahead=usable_cores() - 1, on_step=lambda _: advance(1))
-            runs = list(map(score, transcripts))
+    with _open_store(store) as kept, scoring_progress(transcripts) as advance:
+        runs = score_each(transcripts, partial(score, store=kept), cache, embedder, jobs, advance)
     for run in runs:
         _warn_of_failures(run)
     if as_json:
@@ -168,8 +162,43 @@ def _open_store(path: Path | None) -> Iterator[Store | None]:
     click.echo(f"recorded: {path}", err=True)
 
 
+def score_each(
+    transcripts: Sequence[Transcript],
+    score: Callable[..., ScoredRun],
+    cache: EmbeddingCache,
+    embedder: str,
+    jobs: int,
+    advance: Callable[[int], object],
+) -> list[ScoredRun]:
+    """Score runs, in several processes if ``jobs`` is not 1.
+
+    Parameters
+    ----------
+    transcripts : sequence of Transcript
+        The runs.
+    score : callable
+        :func:`~coherence.report.score.score_transcript` with settings.
+    cache : EmbeddingCache
+        Of the embedder, for this process.
+    embedder : str
+        The name of the embedder, by which other processes make their own.
+    jobs : int
+        Number of processes; 0 = one per core.
+    advance : callable
+        Called with how many steps more are done.
+    """
+    if jobs != 1 and len(transcripts) > 1:
+        from coherence.cli.parallel import score_side_by_side
+
+        return score_side_by_side(transcripts, score, embedder, jobs, advance)
+    return [
+        score(transcript, embedder=cache, ahead=usable_cores() - 1, on_step=lambda _: advance(1))
+        for transcript in transcripts
+    ]
+
+
 @contextmanager
-def _progress(transcripts: Sequence[Transcript]) -> Iterator[Callable[[int], None]]:
+def scoring_progress(transcripts: Sequence[Transcript]) -> Iterator[Callable[[int], None]]:
     """Show how many steps are scored; settings that do not fit, such as a weight of no metric, are bad usage."""
     try:
         with progress_bar(sum(len(transcript.steps) for transcript in transcripts)) as advance:

@@ -13,20 +13,18 @@ from rich.text import Text
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Band, one_line, scale_in_words
-from coherence.report.score import FROM_BEST, ScoredRun, count_verdicts
+from coherence.report.cells import CELLS, WIDTH, worst_of_parts
+from coherence.report.score import ScoredRun, count_verdicts
 from coherence.sensor.light import BANDS
 
-CELLS: dict[Band, tuple[str, str]] = {
-    Band.GREEN: ("█", "green"),
-    Band.YELLOW: ("▆", "yellow"),
-    Band.ORANGE: ("▄", "dark_orange"),
-    Band.RED: ("▂", "red"),
-    Band.UNKNOWN: ("·", "dim"),
+STYLE = {
+    Band.GREEN: "green",
+    Band.YELLOW: "yellow",
+    Band.ORANGE: "dark_orange",
+    Band.RED: "red",
+    Band.UNKNOWN: "dim",
 }
-"""A cell of the strip and its style: the higher the better, so that it reads without colour."""
-
-STRIP = 30
-"""Most cells of a strip."""
+"""Style of a band."""
 
 REASONS = 40
 """Columns below which reasons do not stand in the table but under it."""
@@ -56,7 +54,7 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     names = [shorten(run.transcript.id, room) for run in runs]
     column = max(map(len, [*names, "run"]))
     left = console.width - column - len("  steps   now   low  press  decision  ")
-    width = max(min(STRIP, console.width // 5, left), 5)
+    width = max(min(WIDTH, console.width // 5, left), 5)
     known = any(run.verdict for run in runs) and left - len("false alarm  ") >= width
     why = left - width - 2 - known * len("false alarm  ")
     beside = why >= REASONS
@@ -65,7 +63,7 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     for name in ("steps", "now", "low", "press"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("decision", no_wrap=True)
-    table.add_column("bands", no_wrap=True, max_width=STRIP)
+    table.add_column("bands", no_wrap=True, max_width=WIDTH)
     if known:
         table.add_column(OUTCOME, no_wrap=True, min_width=len("false alarm"))
     if beside:
@@ -81,9 +79,8 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     console.print(table)
     legend = Text()
     for band in BANDS:
-        cell, style = CELLS[band]
-        legend.append(f"{cell} {band}   ", style=style)
-    legend.append("· nothing to measure yet", style=CELLS[Band.UNKNOWN][1])
+        legend.append(f"{CELLS[band]} {band}   ", style=STYLE[band])
+    legend.append("· nothing to measure yet", style=STYLE[Band.UNKNOWN])
     console.print(legend)
     for scale in dict.fromkeys(run.scale for run in runs if run.scale is not None):
         for line in fold(scale_in_words(scale), console.width):
@@ -166,8 +163,8 @@ def _cells(run: ScoredRun) -> tuple[Text, Text, Text]:
         reasons = {reason for reading in run.readings for reason in reading.unknown.values()}
         return Text("-"), Text("-"), Text(one_line("; ".join(sorted(reasons)) or "no steps"))
     return (
-        Text(f"{last.coherence_index:.2f}", style=CELLS[last.band][1]),
-        Text(f"{lowest.coherence_index:.2f}", style=CELLS[lowest.band][1]),
+        Text(f"{last.coherence_index:.2f}", style=STYLE[last.band]),
+        Text(f"{lowest.coherence_index:.2f}", style=STYLE[lowest.band]),
         Text(one_line(f"{lowest.tick_seq}: {run.why(lowest)}")),
     )
 
@@ -193,11 +190,9 @@ def _verdict(run: ScoredRun) -> Text:
 
 def strip(bands: Sequence[Band], width: int) -> Text:
     """Draw the bands step by step; with more steps than cells, a cell shows the worst of its steps."""
-    count = min(len(bands), width)
     text = Text()
-    for cell in range(count):
-        part = bands[cell * len(bands) // count : (cell + 1) * len(bands) // count]
-        text.append(*CELLS[max(part, key=FROM_BEST.index)])
+    for band in worst_of_parts(bands, width):
+        text.append(CELLS[band], style=STYLE[band])
     return text
 
 

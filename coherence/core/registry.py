@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -390,10 +390,12 @@ def shipped(group: Group) -> list[str]:
 @cache
 def _shipped() -> Mapping[Group, Mapping[str, Plugin]]:
     found: dict[Group, dict[str, Plugin]] = {group: {} for group in _registered}
+    group: Group | None = None
     for line in files(__package__).joinpath("plugins.ini").read_text("utf-8").splitlines():
-        if line.startswith("[coherence."):
-            group = cast(Group, line.strip("[]").partition(".")[2])
-        elif " = " in line:
+        if line.startswith("["):
+            section = line.strip("[]").removeprefix("coherence.")
+            group = next((name for name in found if name == section), None)  # pytest looks for its plug-ins there, too
+        elif group is not None and " = " in line:
             name, _, value = line.partition(" = ")
             found[group][name] = Plugin(name, DISTRIBUTION, Reference(value))
     return found

@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 
 from coherence.baseline.vitals import VITALS
-from coherence.core.decisions import KINDS, Decision
+from coherence.core.decisions import KINDS
 from coherence.core.readings import Band, Counters, Reading, excerpt, metric_of, scale_in_words, span
 from coherence.core.signs import said
 from coherence.providers.transcript import Step, TranscriptCall
 from coherence.report import svg
 from coherence.report.files import write_atomically
-from coherence.report.score import FROM_BEST, QUIET, ScoredRun, count_verdicts, index_of
+from coherence.report.score import FROM_BEST, QUIET, ScoredRun, count_verdicts, index_of, light_of
 from coherence.report.template import asset, environment, render_page
 from coherence.report.text import clean, clip
-from coherence.sensor.light import BANDS
 
 WORST = 3
 """Readings whose evidence is shown."""
@@ -107,7 +106,7 @@ def _pages() -> Environment:
         "goal_of": _goal,
         "index_chart": _index_chart,
         "kinds_of": _kinds,
-        "light_of": _light,
+        "light_of": light_of,
         "names_of": _names,
         "notes_of": _notes,
         "pressure_lines": PRESSURE_LINES,
@@ -163,11 +162,6 @@ def _filters(runs: Sequence[ScoredRun]) -> list[tuple[str, str, list[tuple[str, 
         if len(counts) > 1:
             filters.append((label, name, [(value, counts[value]) for value in (*order, UNKNOWN) if counts[value]]))
     return filters
-
-
-def _light(decision: Decision, band: Band) -> Band:
-    """Return the colour of a decision; ``continue`` has that of its band."""
-    return band if decision.kind == "continue" else BANDS[KINDS.index(decision.kind)]
 
 
 def _cause(run: ScoredRun, reading: Reading) -> tuple[str, str | None]:

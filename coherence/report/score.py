@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -49,6 +50,8 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """One a step."""
     inverted: frozenset[str] = frozenset()
     """Names of the metrics whose high values are bad."""
+    first_events: tuple[int, ...] = ()
+    """For each step, the number of its first event."""
 
     @property
     def measured(self) -> list[Reading]:
@@ -116,6 +119,19 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     def worst_band(self) -> Band:
         """The worst band after any step, ``unknown`` where nothing was ever known."""
         return max(self.bands, key=FROM_BEST.index, default=Band.UNKNOWN)
+
+    @property
+    def lights(self) -> list[Band]:
+        """The light after each step: the band, or the colour of the decision where that is worse."""
+        return [
+            max(reading.band, light_of(decision, reading.band), key=FROM_BEST.index)
+            for reading, decision in zip(self.readings, self.decisions, strict=True)
+        ]
+
+    def finding_steps(self, finding: Finding) -> list[int]:
+        """Return the steps whose events a finding names."""
+        found = (bisect_right(self.first_events, event) - 1 for event in finding.evidence)
+        return sorted({step for step in found if step >= 0})
 
     @property
     def worst_decision(self) -> Decision | None:
@@ -189,6 +205,11 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return [steps[item] for item in evidence.items if item < len(steps)]
 
 
+def light_of(decision: Decision, band: Band) -> Band:
+    """Return the colour of a decision; ``continue`` has that of its band."""
+    return band if decision.kind == "continue" else BANDS[KINDS.index(decision.kind)]
+
+
 def count_verdicts(runs: Sequence[ScoredRun]) -> str:
     """Say how often the light was right, of the runs whose outcome is known; empty where none is."""
     counts = Counter(run.verdict for run in runs)
@@ -242,6 +263,7 @@ def score_transcript(
     results: list[TickResult] = []
     context_steps: list[tuple[int, ...]] = []
     steps_of: dict[int, int] = {}
+    first_events: list[int] = []
     monitor = Monitor(
         agent=_agent_of(transcript),
         session=_new_session(store, transcript),
@@ -261,7 +283,8 @@ def score_transcript(
             assert result is not None
             results.append(result)
             # Everything since the tick before was recorded by this step, its own tick included.
-            for seq in range(max(steps_of, default=0) + 1, result.appraisal.seq + 1):
+            first_events.append(max(steps_of, default=0) + 1)
+            for seq in range(first_events[-1], result.appraisal.seq + 1):
                 steps_of[seq] = at
             context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
             if on_step is not None:
@@ -275,6 +298,7 @@ def score_transcript(
         appraisals=tuple(result.appraisal for result in results),
         decisions=tuple(result.decision for result in results),
         inverted=inverted,
+        first_events=tuple(first_events),
     )
 
 

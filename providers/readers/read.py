@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,7 +20,8 @@ from coherence.providers.readers import (
     runs,
 )
 from coherence.providers.readers.detect import detect_format
-from coherence.providers.readers.source import Source, read_source, stem
+from coherence.providers.readers.source import Document, Source, read_source, stem
+from coherence.providers.readers.values import loads
 from coherence.providers.transcript import Transcript
 
 _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
@@ -54,15 +57,45 @@ def read_transcripts(path: str | Path, format: str | None = None) -> list[Transc
     TranscriptError
         The file cannot be read as this format; the error says where and what was expected.
     """
-    known = ", ".join(FORMATS)
     if format is not None and format not in FORMATS:
-        raise TranscriptError(path, f"unknown format {format!r}, expected one of {known}")
-    source = read_source(path)
+        raise TranscriptError(path, f"unknown format {format!r}, expected one of {', '.join(FORMATS)}")
+    return _transcripts(read_source(path), format)
+
+
+def read_messages(messages: Sequence[Mapping[str, Any]], name: str = "messages") -> Transcript:
+    """Return messages of OpenAI or Anthropic that a program holds as a run.
+
+    Parameters
+    ----------
+    messages : sequence of mapping
+        The messages, oldest first.
+    name : str
+        Id of the run.
+
+    Raises
+    ------
+    TranscriptError
+        They are not messages of a known format; the error says what was expected.
+
+    Examples
+    --------
+    >>> run = read_messages([{"role": "user", "content": "What is 2+2?"}, {"role": "assistant", "content": "4"}])
+    >>> run.format, [step.role for step in run.steps]
+    ('openai', ['user', 'assistant'])
+    """
+    try:
+        plain = loads(json.dumps(messages))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TranscriptError(name, f"{error}; expected messages that JSON can hold") from error
+    return _transcripts(Source(name, [Document(plain, None)]), None)[0]
+
+
+def _transcripts(source: Source, format: str | None) -> list[Transcript]:
     name = format or detect_format(source.documents)
     if source.torn is not None and name != "claude-code":
         raise source.torn
     if name is None:
-        raise TranscriptError(path, f"unknown format, expected one of {known}")
+        raise TranscriptError(source.path, f"unknown format, expected one of {', '.join(FORMATS)}")
     seen: dict[str, int] = {}
     return [
         _named(msgspec.structs.replace(transcript, format=name), _unique(transcript.id, seen))

@@ -152,6 +152,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES = """
 score  score {data}/tau_airline.jsonl.gz {folder}/nothing.jsonl {folder}/stuck.jsonl {folder}/no.jsonl {hashing}
+compare          compare {data}/tau_airline.jsonl.gz {folder}/stuck.jsonl {hashing}
 eval             eval {data}/agentdojo.jsonl.gz --metric repetition {hashing}
 blame            blame {data}/whowhen.jsonl.gz --format runs
 eval-cases       eval-cases {folder}/cases.json

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.cli.score import _lines, _run
-from coherence.cli.table import CELLS, plain_lines
+from coherence.cli.table import STYLE, plain_lines
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import KINDS
 from coherence.core.readings import Band, Reading
 from coherence.core.strip import strip_html
 from coherence.providers import HashingEmbedder
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
+from coherence.report.cells import CELLS
 from coherence.report.html import render_html
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.light import BANDS, Asked, no_better
@@ -103,4 +104,4 @@ def test_no_better_a_classic_reading_is_no_better_than_what_is_asked(measured: R
 
 
 def test_the_strip_of_the_terminal_has_a_cell_for_every_band() -> None:
-    assert CELLS.keys() == set(Band)
+    assert CELLS.keys() == STYLE.keys() == set(Band)

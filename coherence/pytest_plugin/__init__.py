@@ -1,0 +1,1 @@
+"""Runs of agents in tests: an assertion on a run, and the plug-in of pytest."""
