@@ -18,7 +18,7 @@ from coherence.baseline.calibration_store import read_calibration
 from coherence.baseline.own_scale import LIGHT, NEEDED, OwnScale, learn_own_scale
 from coherence.cli.columns import aligned
 from coherence.cli.documents import print_document
-from coherence.cli.explain import find_told, label_one
+from coherence.cli.explain import label_one
 from coherence.cli.target import find_session, opened, split_target
 from coherence.core.config import AlarmConfig
 from coherence.core.events import UNCOUNTED
@@ -28,6 +28,7 @@ from coherence.sensor.light import monitor_scale
 from coherence.store.rows import SessionRow
 from coherence.store.runs import count_runs, forget_runs, labelled_runs, newest_run, run_agents, write_label
 from coherence.store.store import Store
+from coherence.store.told import find_told
 
 WIDEST = 100
 

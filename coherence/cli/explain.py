@@ -31,30 +31,12 @@ from coherence.store.told import (
     ToldFiring,
     ToldRefusal,
     count_pattern,
+    find_told,
     firing_labels,
-    named_firings,
-    named_refusals,
-    newest_firings,
-    newest_refusals,
+    newest_told,
     outcomes_of,
     steps_until,
 )
-
-NEWEST = "last"
-"""Name that means the newest firing or refused call."""
-
-
-def find_told(store: Store, name: str, limit: int) -> list[ToldFiring | ToldRefusal]:
-    """Return the firings and refusals that a name means, the newest first."""
-    if name == NEWEST:
-        return newest(store, 1)
-    return [*named_firings(store, name, limit), *named_refusals(store, name, limit)]
-
-
-def newest(store: Store, limit: int) -> list[ToldFiring | ToldRefusal]:
-    """Return the newest firings and refused calls, the newest first."""
-    found: list[ToldFiring | ToldRefusal] = [*newest_firings(store, limit), *newest_refusals(store, limit)]
-    return sorted(found, key=lambda each: -each.ts)[:limit]
 
 
 def _find(store: Store, name: str) -> ToldFiring | ToldRefusal:
@@ -71,7 +53,7 @@ def _find(store: Store, name: str) -> ToldFiring | ToldRefusal:
 def list_newest(store: Path | None, *, limit: int, as_json: bool) -> None:
     """Print the newest firings and refused calls, one a line."""
     with opened(split_target(None, store)[0]) as kept:
-        found = newest(kept, limit)
+        found = newest_told(kept, limit)
         labels = firing_labels(kept, sorted({each.agent for each in found}))
         rows = [
             list_row(kept, each) if isinstance(each, ToldRefusal) else _list_row(each, labels.get(each.id))

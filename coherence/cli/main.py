@@ -30,6 +30,7 @@ COMMANDS = {
     "label": "sessions:label",
     "lessons": "lessons:lessons",
     "log": "sessions:log",
+    "mcp": "mcp:mcp",
     "metrics": "runs:metrics",
     "purge": "sessions:purge",
     "replay": "sessions:replay",

@@ -20,10 +20,9 @@ from coherence.policy.guidance import pattern_of
 from coherence.policy.regulator import OF_ONE_CALL
 from coherence.store.store import Store
 from coherence.store.told import (
-    BlockEnd,
     ToldRefusal,
     all_refusals,
-    block_ends,
+    block_end,
     newest_until,
     refusal_labels,
     steps_until,
@@ -41,14 +40,9 @@ class _Known:
         self.stands = all(finding.rule not in OF_ONE_CALL for finding in self.blocking)
         """True if it was not for what the call is itself: whatever ends the block ends it."""
         self.until = newest_until(store, refusal)
-        self.end = next((each for each in block_ends(store, refusal) if self._is_ended_by(each)), None)
+        self.end = block_end(store, refusal, stands=self.stands)
         labels = refusal_labels(store, [refusal.agent])
         self.label = labels.get((refusal.session_id, refusal.seq))
-
-    def _is_ended_by(self, end: BlockEnd) -> bool:
-        if end.decision is not None:
-            return end.decision == self.refusal.seq
-        return self.stands or self.until is None or end.seq < self.until
 
 
 class _Shown(_Known):

@@ -10,6 +10,9 @@ from coherence.core.decisions import refusal_id
 from coherence.store.rows import FiringOutcomeRow
 from coherence.store.store import Store
 
+NEWEST = "last"
+"""Name that means the newest firing or refused call."""
+
 _COLUMNS = (
     "f.firing_id, f.session_id, s.session, f.agent, f.source, f.seq, f.ts, f.pattern, f.pair, f.arm, f.text, "
     "d.seq, d.ts, f.delivered_id"
@@ -159,6 +162,19 @@ def named_refusals(store: Store, name: str, limit: int) -> list[ToldRefusal]:
     return list(itertools.islice(found, limit))
 
 
+def find_told(store: Store, name: str, limit: int) -> list[ToldFiring | ToldRefusal]:
+    """Return the firings and refusals that a name means, the newest first."""
+    if name == NEWEST:
+        return newest_told(store, 1)
+    return [*named_firings(store, name, limit), *named_refusals(store, name, limit)]
+
+
+def newest_told(store: Store, limit: int) -> list[ToldFiring | ToldRefusal]:
+    """Return the newest firings and refused calls, the newest first."""
+    found: list[ToldFiring | ToldRefusal] = [*newest_firings(store, limit), *newest_refusals(store, limit)]
+    return sorted(found, key=lambda each: -each.ts)[:limit]
+
+
 def _digits(id: str) -> str:
     return id.rpartition("-")[2]
 
@@ -166,6 +182,25 @@ def _digits(id: str) -> str:
 def block_ends(store: Store, refusal: ToldRefusal) -> list[BlockEnd]:
     """Return what has ended blocks since a refusal, the oldest first."""
     return [BlockEnd(*row) for row in store.fetch(_ENDS, (refusal.session_id, refusal.seq))]
+
+
+def block_end(store: Store, refusal: ToldRefusal, *, stands: bool) -> BlockEnd | None:
+    """Return what has ended the block of a refusal.
+
+    Parameters
+    ----------
+    store : Store
+        Holds the refusal.
+    refusal : ToldRefusal
+        Which.
+    stands : bool
+        True if it was not for what the call is itself: whatever ends a block ends it.
+    """
+    until = newest_until(store, refusal)
+    for end in block_ends(store, refusal):
+        if end.decision == refusal.seq if end.decision is not None else stands or until is None or end.seq < until:
+            return end
+    return None
 
 
 def newest_until(store: Store, refusal: ToldRefusal) -> int | None:

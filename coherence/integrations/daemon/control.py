@@ -112,7 +112,7 @@ def session_records(session: HostSession) -> list[dict[str, Any]]:
 
 def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
     known = monitor.known_state
-    cause = status.cause or _sign(known.result.reading if known.result is not None else None)
+    cause = status.cause or sign_of(known.result.reading if known.result is not None else None)
     return {
         "agent": status.agent,
         "parent": status.parent,
@@ -132,7 +132,7 @@ def _record(status: AgentStatus, monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def _sign(reading: Reading | None) -> str:
+def sign_of(reading: Reading | None) -> str:
     """Return the strongest sign against a run that is not green, in words."""
     if reading is None or reading.band in (Band.GREEN, Band.UNKNOWN) or not reading.cause:
         return ""
