@@ -66,6 +66,8 @@ def messages_of(value: Any, role: Role) -> list[Said]:
     [Said(role='user', text='Hi.', calls=(), call_id=None, tool_name=None)]
     """
     value = parsed(value)
+    if value in ([], {}):
+        return []
     if isinstance(value, Mapping):
         held = next(
             (value[key] for key in ("messages", "choices", "content") if isinstance(value.get(key), list)), None

@@ -126,6 +126,9 @@ class RunOfSpans:
                 return self._tool(span)
             case names.PROMPT:
                 return self.prompted(span)
+            case names.AGENT_RUN if span.scope == names.SCOPE and names.INPUT_MESSAGES in span.attributes:
+                # asked, and not answered any more
+                return [self._step(said, span.end) for said in inputs_of(span.attributes, span.events)]
         return []
 
     def prompted(self, span: Span) -> list[Step]:
@@ -142,12 +145,14 @@ class RunOfSpans:
         given = inputs_of(span.attributes, span.events)
         steps = []
         for said in given:
-            if said.role == "system" and said.text and said.text not in self._system:
+            if span.scope == names.SCOPE:
+                steps += self._told(said, span.start)
+            elif said.role == "system" and said.text and said.text not in self._system:
                 self._system.add(said.text)
                 steps.append(self._step(said, span.start))
-        rest = [said for said in given if said.role != "system"]
-        for said in rest if span.scope == names.SCOPE else self._fresh(rest):
-            steps += self._told(said, span.start)
+        if span.scope != names.SCOPE:
+            for said in self._fresh([said for said in given if said.role != "system"]):
+                steps += self._told(said, span.start)
         answer = _joined(outputs_of(span.attributes, span.events))
         if answer is None and not span.is_error:
             answer = Said("assistant")

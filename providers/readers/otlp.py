@@ -271,22 +271,22 @@ def _steps(run: _Run) -> tuple[list[Step], list[tuple[int, str]], bool | None]:
     steps: list[Step] = []
     memories: list[tuple[int, str]] = []
     success: bool | None = None
-    work: list[tuple[float, int, Span, list[Step]]] = []
+    work: list[tuple[float, int, Span, list[Step] | None]] = []
     for span in run.spans:
         if span.kind == names.AGENT_RUN:
             outcome = span.attributes.get(names.OWN_OUTCOME)
             success = outcome if isinstance(outcome, bool) else success
             memories += [(0, text) for text in _memories(span)]
-            if span.scope != names.SCOPE:
-                work.append((span.start or 0.0, 0, span, told.prompted(span)))
+            asked = None if span.scope == names.SCOPE else told.prompted(span)
+            work.append(((span.end if asked is None else span.start) or 0.0, 1 if asked is None else 0, span, asked))
         else:
-            work.append((span.end or 0.0, 1, span, []))
+            work.append((span.end or 0.0, 1, span, None))
     work.sort(key=lambda item: item[:2])
     # asked at the beginning of an agent's run, where the requests to the model do not tell
     is_told = False
     prompts: list[tuple[int, Step]] = []
     for _, _, span, asked in work:
-        if span.kind == names.AGENT_RUN:
+        if asked is not None:
             prompts += [(len(steps), step) for step in asked]
             continue
         for step in told.add(span):
@@ -295,7 +295,8 @@ def _steps(run: _Run) -> tuple[list[Step], list[tuple[int, str]], bool | None]:
                 steps[-1] = msgspec.structs.replace(steps[-1], tool_calls=(*steps[-1].tool_calls, *step.tool_calls))
             else:
                 steps.append(step)
-        memories += [(len(steps), text) for text in _memories(span)]
+        if span.kind != names.AGENT_RUN:
+            memories += [(len(steps), text) for text in _memories(span)]
     if not is_told:
         for at, step in reversed(prompts):
             steps.insert(at, step)

@@ -16,11 +16,11 @@ from property_sizes import examples
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import Counters
+from coherence.monitor.steps import record_steps
 from coherence.providers.readers import read_transcripts
 from coherence.providers.readers.otlp import read_requests
 from coherence.providers.transcript import Step, Transcript
 from coherence.report.ahead import StateAlone
-from coherence.report.steps import record_steps
 
 SAMPLES = Path(__file__).parents[2] / "data" / "otlp"
 
