@@ -15,6 +15,7 @@ COMMANDS = {
     "blame": "runs:blame_run",
     "calibrate": "runs:calibrate",
     "calibration": "sessions:calibration",
+    "collect": "collect:collect",
     "daemon": "daemon:daemon",
     "demo": "runs:demo",
     "doctor": "doctor:doctor",

@@ -26,6 +26,7 @@ SIGNALS = ("resourceSpans", "resourceLogs", "resourceMetrics")
 MAX_LEVELS = 1_000
 """Spans up to the first of a trace that are asked what a span does not say itself."""
 
+_WORK = (names.CHAT, names.TOOL)
 _DEEPEST = 64
 _FAILED = (2, "2", "STATUS_CODE_ERROR")
 _NO_ID = frozenset({"", "0" * 16})
@@ -218,51 +219,52 @@ def _id(value: Any) -> str:
     return value if isinstance(value, str) and value not in _NO_ID else ""
 
 
-def _runs(spans: Sequence[Span]) -> list[_Run]:
-    """Return the spans by conversation and agent: what a span does not say, the one that it is part of says."""
+def names_around(spans: Sequence[Span]) -> list[tuple[Span, str, str]]:
+    """Return spans with the names of their agent and conversation, empty where nothing says them, in the same order.
+
+    What a span does not say, the one that it is part of says; a conversation also any other span of its trace.
+    """
     by_id = {span.id: span for span in spans if span.id}
     said: dict[str, tuple[str, str]] = {}
     traces: dict[str, str] = {}
     for span in spans:
         if span.trace and (conversation := span.text(names.CONVERSATION)):
             traces.setdefault(span.trace, conversation)
-
-    def of(span: Span) -> tuple[str, str]:
-        levels = 0
-        conversation = agent = ""
-        at: Span | None = span
-        # a parent may be its own ancestor in a file that is damaged
-        while at is not None and levels < MAX_LEVELS:
-            levels += 1
-            conversation = conversation or at.text(names.CONVERSATION)
-            agent = agent or at.text(names.AGENT)
-            if conversation and agent:
-                break
-            if at.parent in said:
-                above = said[at.parent]
-                conversation, agent = conversation or above[0], agent or above[1]
-                break
-            at = by_id.get(at.parent) if at.parent != at.id else None
-        return conversation, agent
-
-    found: dict[tuple[str, str], _Run] = {}
-    agents: dict[str, set[str]] = {}
     # parents begin before their children: most find theirs already asked
     for span in sorted(spans, key=lambda span: span.start or 0.0):
-        conversation, agent = of(span)
+        agent, conversation = span.text(names.AGENT), span.text(names.CONVERSATION)
+        at, levels = span, 0
+        # a parent may be its own ancestor in a file that is damaged
+        while not (agent and conversation) and at.parent in by_id and levels < MAX_LEVELS:
+            if (above := said.get(at.parent)) is not None:
+                agent, conversation = agent or above[0], conversation or above[1]
+                break
+            at, levels = by_id[at.parent], levels + 1
+            agent, conversation = agent or at.text(names.AGENT), conversation or at.text(names.CONVERSATION)
         if span.id:
-            said[span.id] = conversation, agent
-        key = conversation or traces.get(span.trace, "") or span.trace, agent
-        run = found.setdefault(key, _Run([], key[0], agent or None))
+            said[span.id] = agent, conversation
+    found = []
+    for span in spans:
+        agent, conversation = said.get(span.id, ("", "")) if span.id else ("", "")
+        agent, conversation = agent or span.text(names.AGENT), conversation or span.text(names.CONVERSATION)
+        found.append((span, agent, conversation or traces.get(span.trace, "") or span.trace))
+    return found
+
+
+def _runs(spans: Sequence[Span]) -> list[_Run]:
+    """Return the spans by conversation and agent, in the order in which the runs begin."""
+    found: dict[tuple[str, str], _Run] = {}
+    agents: dict[str, set[str]] = {}
+    for span, agent, conversation in sorted(names_around(spans), key=lambda item: item[0].start or 0.0):
+        run = found.setdefault((conversation, agent), _Run([], conversation, agent or None))
         run.spans.append(span)
-        if span.kind in (names.CHAT, names.TOOL):
-            agents.setdefault(key[0], set()).add(agent)
+        if span.kind in _WORK:
+            agents.setdefault(conversation, set()).add(agent)
     for run in found.values():
         run.spans.sort(key=lambda span: span.end or 0.0)
         if len(agents.get(run.conversation, ())) > 1:
             run.conversation = f"{run.conversation}/{run.agent or 'main'}"
-    whole = [run for run in found.values() if any(span.kind in (names.CHAT, names.TOOL) for span in run.spans)]
-    return whole or list(found.values())
+    return [run for run in found.values() if any(span.kind in _WORK for span in run.spans)] or list(found.values())
 
 
 def _steps(run: _Run) -> tuple[list[Step], list[tuple[int, str]], bool | None]:
