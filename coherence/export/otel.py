@@ -11,9 +11,9 @@ import weakref
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import coherence
 from coherence.core import genai_names as names
 from coherence.core.errors import MissingExtraError
+from coherence.core.registry import installed
 from coherence.core.validation import check_count, check_flag
 from coherence.core.work_queue import WorkQueue
 from coherence.export.otel_spans import AgentSpans
@@ -84,7 +84,7 @@ class OtelSink:
             raise MissingExtraError("opentelemetry", INSTALL) from error
         self.content = check_flag("content", content)
         self.most_waiting = check_count("most_waiting", most_waiting, least=1, most=10_000_000)
-        version = coherence.__version__
+        version = installed("coherence-sensor")
         tracer = trace.get_tracer(names.SCOPE, version, tracer_provider, names.SCHEMA_URL)
         meter = metrics.get_meter(names.SCOPE, version, meter_provider, names.SCHEMA_URL)
         self._instruments = Instruments(

@@ -34,7 +34,7 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 SIGNALS = {"/v1/traces": "resourceSpans", "/v1/logs": "resourceLogs", "/v1/metrics": "resourceMetrics"}
 
 
-class RefusedError(Exception):
+class _RefusedError(Exception):
     """A request that is not taken.
 
     Parameters
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
             request = self._request(kind)
             if self.path != "/v1/metrics":
                 self.server.take(request)
-        except RefusedError as error:
+        except _RefusedError as error:
             # what follows in the connection may be a body that was not read
             self.close_connection = True
             return self._answer(error.status, JSON, json.dumps({"message": str(error)}).encode())
@@ -114,45 +114,47 @@ class _Handler(BaseHTTPRequestHandler):
     def _request(self, kind: str) -> dict[str, Any]:
         """Return the request's body as JSON has it."""
         if self.headers.get("Origin") is not None:  # a page in a browser
-            raise RefusedError(HTTPStatus.FORBIDDEN, "requests of web pages are not taken")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "requests of web pages are not taken")
         if self.path not in SIGNALS:
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"expected one of {', '.join(SIGNALS)}")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, f"expected one of {', '.join(SIGNALS)}")
         if kind not in (JSON, PROTOBUF):
-            raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected {JSON} or {PROTOBUF}, not {kind}")
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected {JSON} or {PROTOBUF}, not {kind}")
         body = self._body()
         if kind == PROTOBUF:
             return from_protobuf(self.path, body)
         try:
             request = loads(body.decode())
         except (ValueError, RecursionError) as error:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
         if request and not is_otlp(request):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"expected an object with {SIGNALS[self.path]}")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"expected an object with {SIGNALS[self.path]}")
         return request if isinstance(request, dict) else {}
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "expected a Content-Length")
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "expected a Content-Length")
         if int(length[:20]) > MAX_BODY:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BODY} bytes: send smaller batches")
+            raise _RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BODY} bytes: send smaller batches"
+            )
         body = self.rfile.read(int(length))
         encoding = self.headers.get("Content-Encoding", "identity").lower()
         if encoding == "identity":
             return body
         if encoding != "gzip":
-            raise RefusedError(
+            raise _RefusedError(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected gzip or no Content-Encoding, not {encoding}"
             )
         unzip = zlib.decompressobj(wbits=31)
         try:
             found = unzip.decompress(body, MAX_BODY + 1)
         except zlib.error as error:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"damaged gzip: {error}") from error
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"damaged gzip: {error}") from error
         if len(found) > MAX_BODY:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BODY} bytes decompressed")
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BODY} bytes decompressed")
         if not unzip.eof:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "truncated gzip")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "truncated gzip")
         return found
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
@@ -173,7 +175,7 @@ def from_protobuf(path: str, body: bytes) -> dict[str, Any]:
 
     Raises
     ------
-    RefusedError
+    _RefusedError
         If it is none, or the package that reads it is not installed.
     """
     try:
@@ -184,7 +186,7 @@ def from_protobuf(path: str, body: bytes) -> dict[str, Any]:
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     except ImportError as error:
         why = f"{MissingExtraError('opentelemetry-proto', INSTALL)}\nor have the exporter send {JSON} (http/json)"
-        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why) from error
+        raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why) from error
     kinds: dict[str, Any] = {
         "/v1/traces": ExportTraceServiceRequest,
         "/v1/logs": ExportLogsServiceRequest,
@@ -193,5 +195,5 @@ def from_protobuf(path: str, body: bytes) -> dict[str, Any]:
     try:
         found: dict[str, Any] = MessageToDict(kinds[path].FromString(body))
     except (DecodeError, ValueError, RecursionError) as error:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"not a protobuf request: {error}") from error
+        raise _RefusedError(HTTPStatus.BAD_REQUEST, f"not a protobuf request: {error}") from error
     return found

@@ -29,7 +29,7 @@ def turn(tracer: Tracer, agent: str = "fixer") -> None:
     ask = [{"role": "user", "parts": [{"type": "text", "content": "List."}]}]
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": "I look."}, call]}]
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    chat: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
     with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.agent.name": agent}):
         with tracer.start_as_current_span("chat", attributes=chat) as span:
             span.set_attribute("gen_ai.input.messages", json.dumps(ask))
@@ -52,7 +52,7 @@ def told(m: Monitor) -> list[Any]:
 def test_monitor_span_processor_tells_a_monitor_what_ended_spans_say() -> None:
     provider = TracerProvider()
     with Monitor(embedder=False) as m:
-        processor = MonitorSpanProcessor(m)
+        processor: Any = MonitorSpanProcessor(m)
         provider.add_span_processor(processor)
         turn(provider.get_tracer("app"))
         assert provider.force_flush()
@@ -73,7 +73,8 @@ def test_monitor_span_processor_gives_each_agent_its_monitor_and_passes_over_our
     def monitor_of(agent: str, conversation: str) -> Monitor:
         return monitors.setdefault(agent, Monitor(agent=agent, embedder=False, sinks=[sink]))
 
-    provider.add_span_processor(MonitorSpanProcessor(monitor_of))
+    processor: Any = MonitorSpanProcessor(monitor_of)
+    provider.add_span_processor(processor)
     tracer = provider.get_tracer("app")
     turn(tracer, "one")
     turn(tracer, "two")
@@ -92,7 +93,7 @@ def test_monitor_span_processor_never_raises_into_the_host() -> None:
         raise RuntimeError("none")
 
     provider = TracerProvider()
-    processor = MonitorSpanProcessor(monitor_of)
+    processor: Any = MonitorSpanProcessor(monitor_of)
     provider.add_span_processor(processor)
     turn(provider.get_tracer("app"))
     provider.force_flush()

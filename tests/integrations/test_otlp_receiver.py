@@ -54,7 +54,7 @@ def port(taken: list[dict[str, Any]]) -> Iterator[int]:
 
 
 def test_otlp_receiver_takes_json_plain_and_gzipped(port: int, taken: list[dict[str, Any]]) -> None:
-    request = {"resourceSpans": [{"scopeSpans": []}]}
+    request: dict[str, Any] = {"resourceSpans": [{"scopeSpans": []}]}
     body = json.dumps(request).encode()
     assert post(port, body) == (200, {})
     assert post(port, gzip.compress(body), Content_Encoding="gzip") == (200, {})

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -24,12 +24,14 @@ from coherence.report.ahead import StateAlone
 
 SAMPLES = Path(__file__).parents[2] / "data" / "otlp"
 
+Told: TypeAlias = tuple[str, str, list[str], bool]
+
 ASKED = "Find why the login test fails and fix it."
-RAN = ("assistant", "I run the login test first.", ['run_tests({"path": "test_login.py"})'], False)
-FAILED = ("tool", "FAILED test_login.py::test_token - KeyError: 'exp'", [], False)
-EDITED = ("assistant", "The token has no expiry. I add it in auth.py.", ['edit({"path": "auth.py"})'], False)
+RAN: Told = ("assistant", "I run the login test first.", ['run_tests({"path": "test_login.py"})'], False)
+FAILED: Told = ("tool", "FAILED test_login.py::test_token - KeyError: 'exp'", [], False)
+EDITED: Told = ("assistant", "The token has no expiry. I add it in auth.py.", ['edit({"path": "auth.py"})'], False)
 DENIED = "PermissionError: auth.py is read-only"
-DONE = ("assistant", "auth.py cannot be written; the token needs an exp claim.", [], False)
+DONE: Told = ("assistant", "auth.py cannot be written; the token needs an exp claim.", [], False)
 
 
 def only(name: str) -> Transcript:
@@ -39,7 +41,7 @@ def only(name: str) -> Transcript:
     return found
 
 
-def told(steps: tuple[Step, ...]) -> list[tuple[str, str, list[str], bool]]:
+def told(steps: tuple[Step, ...]) -> list[Told]:
     return [(step.role, step.content, list(map(str, step.tool_calls)), step.is_error) for step in steps]
 
 
@@ -87,7 +89,7 @@ def messages(*texts: str) -> str:
 def test_read_otlp_gives_the_same_run_for_every_instrumentation(name: str, id: str, *, fails: bool) -> None:
     run = only(name)
     assert run.id == id
-    assert run.system == ("You fix tests.")
+    assert run.system == "You fix tests."
     assert told(run.steps) == [("user", ASKED, [], False), RAN, FAILED, EDITED, ("tool", DENIED, [], fails), DONE]
     assert [step.tool_name for step in run.steps] == [None, None, "run_tests", None, "edit", None]
     cost = 0.002 if name == "langfuse.otlp.json" else None
