@@ -99,6 +99,11 @@ def test_read_otlp_gives_the_same_run_for_every_instrumentation(name: str, id: s
     ]
 
 
+def test_read_otlp_reads_the_example_of_the_documentation() -> None:
+    example = Path(__file__).parents[3] / "examples" / "telemetry.otlp.json"
+    assert example.read_bytes() == (SAMPLES / "openinference.otlp.json").read_bytes()
+
+
 def test_read_otlp_without_content_keeps_calls_errors_and_tokens() -> None:
     run = only("without_content.otlp.json")
     assert told(run.steps) == [
