@@ -15,6 +15,7 @@ COMMANDS = {
     "blame": "runs:blame_run",
     "calibrate": "runs:calibrate",
     "calibration": "sessions:calibration",
+    "collect": "collect:collect",
     "compare": "runs:compare",
     "config": "config:config",
     "daemon": "daemon:daemon",

@@ -10,7 +10,7 @@ import click
 
 Option: TypeAlias = Callable[[Any], Any]
 
-FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs", "export")
+FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs", "export", "otlp")
 
 FILES = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 TARGET = click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)

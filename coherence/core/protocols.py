@@ -197,6 +197,22 @@ class CounterSource(Protocol):
         ...
 
 
+@runtime_checkable
+class Sink(Protocol):
+    """Receiver of everything that is recorded of an agent, such as an exporter: ``Monitor(sinks=[...])``.
+
+    Optional: ``ended(agent, session)``, called when a monitor is closed.
+    """
+
+    def emit(self, record: Any, /) -> object:
+        """Take an event, with the reading and the decision if it was a tick, and the agent's and the session's name.
+
+        ``record`` is an :class:`~coherence.monitor.sinks.AgentRecord`, secrets already replaced. It is called where
+        events are read, at times on the host's thread: it must return at once, and never ask the monitor.
+        """
+        ...
+
+
 class OnReading(Protocol):
     """Called with every reading after it is stored."""
 

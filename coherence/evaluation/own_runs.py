@@ -22,10 +22,10 @@ from coherence.core.scale import Scale, scale_text
 from coherence.evaluation.ranking import Floats, auroc
 from coherence.evaluation.scale_fit import Start, Steps, curve_of, fit_scale, hinges_of, reliability
 from coherence.monitor.monitor import Monitor
+from coherence.monitor.steps import record_steps
 from coherence.policy.course_finding import RULE as COURSE
 from coherence.providers.transcript import Transcript
 from coherence.report.score import STEP_TIMEOUT_S
-from coherence.report.steps import record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS, Asked, Light, asks_itself, combine, scale_for, shipped_scales
 

@@ -19,6 +19,7 @@ from coherence.monitor.inbox import Inbox, size_of
 from coherence.monitor.known_state import KnownState
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.session import OpenSession
+from coherence.monitor.sinks import Sinks
 from coherence.monitor.snapshots import pack
 from coherence.monitor.tick_result import Record, TickResult
 from coherence.store.errors import StoreError
@@ -121,6 +122,8 @@ class Folding(ABC):
         self.known_state = KnownState.of(opened.pipeline)
         """State after the newest event; another one takes its place, so that it can be read without the lock."""
         self._last_around = NOBODY
+        self.sinks: Sinks | None = None
+        """Where records go besides the store."""
 
     @abstractmethod
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
@@ -348,6 +351,8 @@ class Folding(ABC):
     def _keep(self, record: Record) -> None:
         """Hold a record for who looks at the newest events; the oldest go when their texts take too much."""
         self.events.append(record)
+        if self.sinks is not None:
+            self.sinks.emit(record)
         self._kept_bytes += size_of(record.event)
         while len(self.events) > MAX_EVENTS or (self._kept_bytes > KEPT_BYTES and len(self.events) > 1):
             self._kept_bytes -= size_of(self.events.popleft().event)

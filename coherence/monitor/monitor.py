@@ -18,7 +18,7 @@ from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.decisions import Decision
 from coherence.core.events import Correction, Event, Source
 from coherence.core.plain import type_name
-from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
+from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn, Sink
 from coherence.core.readings import Failure, Tick
 from coherence.core.redact import goal_text, redact
 from coherence.core.reentrancy import do_later, is_inside
@@ -31,6 +31,7 @@ from coherence.monitor.host_events import HostEvents, check_refusal
 from coherence.monitor.monitor_view import MonitorView
 from coherence.monitor.pipeline import ENDING
 from coherence.monitor.session import SessionSpec, open_session
+from coherence.monitor.sinks import Sinks, check_sink
 from coherence.monitor.tick_result import TickResult
 from coherence.monitor.worker import Worker
 from coherence.policy.call_gate import unjudged
@@ -102,6 +103,8 @@ class Monitor(HostEvents, MonitorView):
     judge : Judge, optional
         Second opinion on acting calls in the grey zone of ``goal_hijack``, within the limits of ``config.judge``. Its
         answer is recorded, and a replay does not ask again.
+    sinks : sequence of Sink
+        Where every record goes too, as soon as it is read: an exporter of ``coherence.export``, or your own.
     strict : bool
         Raise for a bad argument of a recording method, and for a store that cannot be written. By default a bad
         argument is recorded as a fault and logged once.
@@ -150,6 +153,7 @@ class Monitor(HostEvents, MonitorView):
         dangers: Sequence[Danger] | None = None,
         lessons: Lessons = None,
         judge: Judge | None = None,
+        sinks: Sequence[Sink] = (),
         strict: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
@@ -168,6 +172,7 @@ class Monitor(HostEvents, MonitorView):
         check_plugins("metrics", metrics, check_metric)
         check_plugins("rules", rules, check_rule)
         check_plugins("detectors", detectors, check_detector)
+        check_plugins("sinks", sinks, check_sink)
         check_plugins("dangers", () if dangers is None else dangers, check_danger)
         self.durability = durability
         self.config = MonitorConfig.load(config)
@@ -228,6 +233,8 @@ class Monitor(HostEvents, MonitorView):
             lesson_recall=lesson_recall,
             second_stage=second_stage,
         )
+        if sinks:
+            self._worker.sinks = Sinks(self.agent, opened.session, sinks)
         self.session = opened.session
         """The session's name."""
         # A session that goes on has its goal; setting it again would begin another task.
@@ -498,6 +505,8 @@ class Monitor(HostEvents, MonitorView):
         except StoreError as error:
             self._misused("store", error)
         finally:
+            if self._worker.sinks is not None:
+                self._worker.sinks.end()
             self._close_files()
 
     def _secured(self, action: Callable[[], T]) -> T:

@@ -14,9 +14,9 @@ from coherence.core.events import Ticked
 from coherence.core.redact import Redactor
 from coherence.detect.detector import DetectorTable
 from coherence.monitor.host_events import HostEvents
+from coherence.monitor.steps import record_steps
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.transcript import Transcript
-from coherence.report.steps import record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
 

@@ -19,10 +19,10 @@ from coherence.core.readings import Band, Evidence, Reading, metric_of, number_o
 from coherence.core.redact import Redactor, redact, redact_value
 from coherence.core.signs import said
 from coherence.monitor.monitor import Monitor
+from coherence.monitor.steps import record_steps
 from coherence.monitor.tick_result import TickResult
 from coherence.providers.transcript import Transcript
 from coherence.report.ahead import embedded_ahead, measured_texts
-from coherence.report.steps import record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS
 from coherence.store.store import Store

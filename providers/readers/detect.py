@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from coherence.providers.readers.openai_responses import ITEMS
+from coherence.providers.readers.otlp import is_otlp
 from coherence.providers.readers.source import Document
 
 _ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
@@ -24,6 +25,8 @@ def detect_format(documents: Sequence[Document]) -> str | None:
     beginning = [value for value in values[:_LOOK_AT] if isinstance(value, dict)]
     if beginning and str(beginning[0].get("schema")).startswith(_EXPORT):
         return "export"
+    if any(map(is_otlp, _flat(values))):
+        return "otlp"
     # Before the others, because a session's lines hold Anthropic messages.
     if any(_is_session_event(value) for value in beginning):
         return "claude-code"

@@ -16,6 +16,7 @@ from coherence.providers.readers import (
     claude_code,
     openai_chat,
     openai_responses,
+    otlp,
     recorded_events,
     runs,
 )
@@ -31,6 +32,7 @@ _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
     "claude-code": claude_code.read_claude_code,
     "runs": runs.read_runs,
     "export": recorded_events.read_export,
+    "otlp": otlp.read_otlp,
 }
 
 FORMATS: tuple[str, ...] = tuple(_READERS)

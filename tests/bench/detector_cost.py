@@ -29,12 +29,12 @@ from coherence.detect.breakdown import BreakdownDetector
 from coherence.detect.detector import Observed
 from coherence.metrics.course import Breakdown, FailureStreak, Novelty, Stall
 from coherence.monitor.pipeline import AgentPipeline
+from coherence.monitor.steps import record_steps
 from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.hijack_findings import RULE, asked_call, limits_of
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
-from coherence.report.steps import record_steps
 from coherence.sensor.own_start import OwnStart
 from coherence.state.progress import ProgressDetector
 from coherence.state.reducer import AgentState

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from coherence import Monitor
+from coherence.monitor.steps import record_step
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step
-from coherence.report.steps import record_step
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 REFUSING = ("harmful_call", "forbidden_call", "broken_constraint")
