@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from coherence.core.clock import IntervalClock
     from coherence.core.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
     from coherence.core.decisions import Appraisal, Decision, Finding, Guidance, Mode
-    from coherence.core.errors import CoherenceError
+    from coherence.core.errors import CoherenceBlocked, CoherenceError
     from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
     from coherence.core.readings import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.core.registry import metric, register
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
+    from coherence.integrations.wrap import monitor_of, unwrap, wrap
     from coherence.monitor.monitor import Monitor
     from coherence.sensor.embedding_cache import EmbeddingCache
     from coherence.sensor.index import BandEdges, classify_band, compute_coherence_index
@@ -33,6 +34,7 @@ _HOME = {
     "BandEdges": "coherence.sensor.index",
     "Blame": "coherence.evaluation.blame",
     "Budget": "coherence.core.config",
+    "CoherenceBlocked": "coherence.core.errors",
     "CoherenceError": "coherence.core.errors",
     "CoherenceSensor": "coherence.sensor.sensor",
     "Counters": "coherence.core.readings",
@@ -63,7 +65,10 @@ _HOME = {
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
     "metric": "coherence.core.registry",
+    "monitor_of": "coherence.integrations.wrap",
     "register": "coherence.core.registry",
+    "unwrap": "coherence.integrations.wrap",
+    "wrap": "coherence.integrations.wrap",
 }
 
 __all__ = [
@@ -73,6 +78,7 @@ __all__ = [
     "BandEdges",
     "Blame",
     "Budget",
+    "CoherenceBlocked",
     "CoherenceError",
     "CoherenceSensor",
     "Counters",
@@ -103,7 +109,10 @@ __all__ = [
     "classify_band",
     "compute_coherence_index",
     "metric",
+    "monitor_of",
     "register",
+    "unwrap",
+    "wrap",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)
