@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from typing import Any
@@ -234,7 +234,15 @@ class Tap:
                 finally:
                     self._inside = False
                 if (answer := self.whole(chunk)) is not None:
-                    self._exchange.settle(answer)
+                    try:
+                        self._exchange.settle(answer)
+                    except CoherenceBlocked:
+                        self._inside = True
+                        with suppress(Exception):  # nobody reads on, and the tokens come last
+                            for rest in chunks:
+                                self.whole(rest)
+                        self._inside = False
+                        raise
                 if not chunk:
                     return
                 yield chunk
@@ -251,7 +259,15 @@ class Tap:
                 finally:
                     self._inside = False
                 if (answer := self.whole(chunk)) is not None:
-                    await _asettle(self._exchange, answer)
+                    try:
+                        await _asettle(self._exchange, answer)
+                    except CoherenceBlocked:
+                        self._inside = True
+                        with suppress(Exception):
+                            async for rest in chunks:
+                                self.whole(rest)
+                        self._inside = False
+                        raise
                 if not chunk:
                     return
                 yield chunk
