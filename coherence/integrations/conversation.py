@@ -120,7 +120,7 @@ class Wire(Protocol):
 class Conversation:
     """The conversations that one client has, as events of a monitor. All methods may be called from any thread.
 
-    A request is compared with what was recorded: the newest answer of ours in it is found by its marks, and what
+    A request is compared with what was recorded: the newest answer in it that is known is found by its marks, and what
     follows is new. What a request without an answer told (one that failed, was refused or was abandoned) counts once if
     the next one tells it again.
     """
@@ -151,9 +151,13 @@ class Conversation:
             same = 0
             while same < min(len(known), len(digests)) and known[same] == digests[same]:
                 same += 1
-            _keep(self._open, anchor, digests)
-            for item in new[same:]:
-                self._tell(wire, item)
+            since = 0
+            for number, item in enumerate(new[same:], same + 1):
+                if keys := self._tell(wire, item):  # an answer that another client was given
+                    anchor, since = keys[0], number
+                    for key in keys:
+                        _keep(self._answers, key, None)
+            _keep(self._open, anchor, digests[since:])
         return Turn(anchor, begun)
 
     def answered(self, answer: Answer, turn: Turn) -> list[Refused]:
@@ -202,11 +206,11 @@ class Conversation:
         self.spent(answer)
 
     def _newest(self, wire: Wire, items: Sequence[Any]) -> tuple[int, str]:
-        """Return the place behind our newest answer in a request, and the mark of the answer."""
+        """Return the place behind the newest answer in a request that is known, and its mark."""
         for at in range(len(items) - 1, -1, -1):
             try:
                 keys = wire.keys(plain(items[at]))
-            except UNREADABLE:  # then it is none of ours
+            except UNREADABLE:  # then nobody knows it
                 continue
             if (key := next((key for key in keys if key in self._answers), None)) is not None:
                 return at + 1, key
@@ -217,17 +221,19 @@ class Conversation:
             _keep(self._told, digest, None)
             self._monitor.message("system", text)
 
-    def _tell(self, wire: Wire, item: Any) -> None:
+    def _tell(self, wire: Wire, item: Any) -> tuple[str, ...]:
+        """Record an item; return its marks if a model has made it."""
         try:
-            read = list(wire.read(item))
+            keys, read = wire.keys(item), list(wire.read(item))
         except UNREADABLE as error:
             self._monitor.fault("wrap", f"a message of a request cannot be read: {error}")
-            return
+            return ()
         for told in read:
             if isinstance(told, Said) and told.role == "system":
                 self._tell_host(told.text)
             else:
                 self._record(told)
+        return keys
 
     def _record(self, told: Said | Result) -> None:
         monitor = self._monitor

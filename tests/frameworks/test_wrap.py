@@ -227,13 +227,28 @@ def test_wrap_with_guide_tells_the_agent_once_and_counts_it_as_delivered(api: st
         bodies = [asked.body for asked in stub.asked]
     delivered = [firing for firing in given if firing]
     told = [_told(body) for body in bodies]
-    assert delivered
-    assert not any(told[:2])  # the first request, and the one with the first error
-    assert any("pytest -q" in text for text in told)
-    # it was no word of the user's, neither in the history nor in what is recorded
-    assert sum(map(bool, told)) >= len(delivered)
+    # 12 requests: the first and the one with the first error need no hint; each other error is one more than before
+    assert [bool(text) for text in told] == [False] * 2 + [True] * 10
+    assert told[2].startswith('Bash returned the same error 2 times for the same command: "ImportError')
+    assert 0 < len(delivered) <= 10
     users = [record.event.content for record in monitor.events() if getattr(record.event, "role", "") == "user"]
     assert users == [GOAL]
+
+
+def test_wrap_tells_the_agent_again_what_was_lost_with_a_request() -> None:
+    with ModelStub([(Fail(400),)]) as stub:
+        client, monitor = watched("openai", stub, guide=True)
+        for _ in range(2):
+            monitor.tool_call("bash", {"command": "pytest -q"})
+            monitor.tool_result("ImportError: no module named yaml", error=True)
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(**CHAT)
+        assert [each.firing for each in events_of(monitor, Message) if each.firing] == []
+        client.chat.completions.create(**CHAT)
+        first, second = (_told(asked.body) for asked in stub.asked)
+        assert first == second != ""
+        assert len([each.firing for each in events_of(monitor, Message) if each.firing]) == 1
+        client.close()
 
 
 def _told(body: dict[str, Any]) -> str:
