@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web test-hosts lint docs bench bench-long bench-compare bench-hosts bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -39,6 +39,9 @@ test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must 
 
 test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm installs into a cache (400 MB each)
 	$(BIN)/pytest -q -m hosts $(if $(ONLY),-k $(ONLY))
+
+test-frameworks: $(VENV)/frameworks.stamp  ## the real SDKs before a server on the loopback device
+	$(BIN)/pytest -q -m frameworks
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check
@@ -67,6 +70,9 @@ light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labell
 	$(BIN)/python tests/bench/light.py --write --ablation
 
 # the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
+bench-wrap: $(VENV)/frameworks.stamp  ## what coherence.wrap adds to a call of the real SDKs
+	$(BIN)/python tests/bench/wrap_overhead.py
+
 bench-hosts: $(VENV)/dev.stamp  ## what hooks add to a step of the real Claude Code (from npm)
 	$(BIN)/python tests/bench/host_step.py
 
@@ -93,6 +99,10 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 
 $(VENV)/web.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e '.[web]'
+	@touch $@
+
+$(VENV)/frameworks.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e '.[frameworks]'
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/run.stamp

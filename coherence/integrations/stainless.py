@@ -99,7 +99,9 @@ class Exchange:
         if arrived:
             self._watch.arrived(self.told)
             if len(self._attempts) > 1:
-                self._watch.monitor.note(f"the model was asked {len(self._attempts)} times: {', '.join(self._attempts)}")
+                self._watch.monitor.note(
+                    f"the model was asked {len(self._attempts)} times: {', '.join(self._attempts)}"
+                )
 
     def failed(self, error: BaseException) -> None:
         """Record that no answer came."""
@@ -409,7 +411,7 @@ def _begin(watch: Watch, options: Any) -> tuple[Exchange | None, Any]:
         if wire is None or not isinstance(body, dict):
             return None, options
         for field in ("messages", "input"):
-            given = body.get(field)
+            given: Any = body.get(field)
             if hasattr(given, "__next__"):
                 body = {**body, field: list(given)}
                 options = copy(options)

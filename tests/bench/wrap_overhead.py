@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -110,8 +111,8 @@ def main() -> None:
                 pairs = []
                 for at in range(ROUNDS):
                     said = f"Go on with part {at}."
-                    plain = took(lambda ask=ask, bare=bare, model=model, said=said: ask(bare, model, said))
-                    ours = took(lambda ask=ask, client=client, model=model, said=said: ask(client, model, said))
+                    plain = took(partial(ask, bare, model, said))
+                    ours = took(partial(ask, client, model, said))
                     pairs.append((plain, ours))
                 added = median(ours - plain for plain, ours in pairs)
                 say(f"{name}, {model}: a bare call", f"{median(plain for plain, _ in pairs):,.0f} us")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
+
+from hosts.messages_stub import Step, Text, Tool
 
 from coherence import CoherenceBlocked, Monitor
 from coherence.core import events
 from coherence.core.decisions import Decision
 from frameworks.model_stub import PER_CALL
-from hosts.messages_stub import Step, Text, Tool
 
 SYSTEM = "You are a careful engineer."
 GOAL = "Make the test suite of the shop pass."
@@ -23,7 +25,7 @@ class Turn(NamedTuple):
 
     says: str
     tool: str = ""
-    arguments: dict[str, Any] = {}
+    arguments: Mapping[str, Any] = MappingProxyType({})
     result: str = ""
     error: bool = False
 
@@ -33,13 +35,11 @@ class Case(NamedTuple):
 
     turns: Sequence[Turn]
     budget: dict[str, Any] | None = None
-    config: dict[str, Any] = {}
+    config: Mapping[str, Any] = MappingProxyType({})
 
     def steps(self) -> list[Step]:
         """Return the run as the model's side has it."""
-        return [
-            (Text(turn.says), *((Tool(turn.tool, turn.arguments),) if turn.tool else ())) for turn in self.turns
-        ]
+        return [(Text(turn.says), *((Tool(turn.tool, turn.arguments),) if turn.tool else ())) for turn in self.turns]
 
     def monitor(self) -> Monitor:
         """Return a monitor whose ticks do not depend on time."""
@@ -56,7 +56,9 @@ _GOOD = [
     turn
     for name in _FILES
     for turn in (
-        Turn(f"I read {name}.py to see what its test needs.", "read_file", {"path": f"{name}.py"}, f"def {name}(): ..."),
+        Turn(
+            f"I read {name}.py to see what its test needs.", "read_file", {"path": f"{name}.py"}, f"def {name}(): ..."
+        ),
         Turn(f"I mend {name}.py.", "edit_file", {"path": f"{name}.py", "new": f"def {name}(): return 1"}, "written"),
     )
 ]
@@ -106,7 +108,10 @@ def by_hand(case: Case) -> Told:
                 allowed = bool(m.check(turn.tool, turn.arguments))
                 call = m.tool_call(turn.tool, turn.arguments, call=f"c{at}") if allowed else ""
             m.usage(
-                tokens_in=PER_CALL["input"], tokens_out=PER_CALL["output"], tokens_cached=PER_CALL["cached"], model=MODEL
+                tokens_in=PER_CALL["input"],
+                tokens_out=PER_CALL["output"],
+                tokens_cached=PER_CALL["cached"],
+                model=MODEL,
             )
             decisions.append(_decided(m.decide()))
             if not allowed:
@@ -196,7 +201,8 @@ async def ask_chat(client: Any, history: list[Any], said: list[Any], streamed: b
         answer = await now(client.chat.completions.create(model=MODEL, messages=history))
         history.append(answer.choices[0].message)  # the SDK's own object, as users do
         return [call.id for call in answer.choices[0].message.tool_calls or ()]
-    text, calls = "", {}
+    text = ""
+    calls: dict[int, dict[str, Any]] = {}
     asked = client.chat.completions.create(
         model=MODEL, messages=history, stream=True, stream_options={"include_usage": True}
     )
@@ -204,7 +210,9 @@ async def ask_chat(client: Any, history: list[Any], said: list[Any], streamed: b
         for choice in chunk.choices:
             text += choice.delta.content or ""
             for part in choice.delta.tool_calls or ():
-                call = calls.setdefault(part.index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+                call = calls.setdefault(
+                    part.index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+                )
                 call["id"] = part.id or call["id"]
                 call["function"]["name"] += part.function.name or ""
                 call["function"]["arguments"] += part.function.arguments or ""

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hosts.messages_stub import Fail, Step, Text, Tool, Wait
 
 import coherence
 from coherence import CoherenceBlocked, Monitor
 from coherence.core.events import Event, Fault, Feedback, Message, ToolCall, ToolResult, Usage
 from frameworks.agents import CASES, GOAL, Ask, ask_chat, ask_messages, ask_responses, by_hand, run
 from frameworks.model_stub import ModelStub
-from hosts.messages_stub import Fail, Step, Text, Tool, Wait
 
 pytestmark = pytest.mark.frameworks
 
@@ -231,7 +231,7 @@ def test_wrap_with_guide_tells_the_agent_once_and_counts_it_as_delivered(api: st
     assert [bool(text) for text in told] == [False] * 2 + [True] * 10
     assert told[2].startswith('Bash returned the same error 2 times for the same command: "ImportError')
     assert 0 < len(delivered) <= 10
-    users = [record.event.content for record in monitor.events() if getattr(record.event, "role", "") == "user"]
+    users = [each.content for each in events_of(monitor, Message) if each.role == "user"]
     assert users == [GOAL]
 
 
@@ -253,8 +253,8 @@ def test_wrap_tells_the_agent_again_what_was_lost_with_a_request() -> None:
 
 def _told(body: dict[str, Any]) -> str:
     """Return what a request has behind the newest result."""
-    last = (body.get("messages") or body.get("input"))[-1]
-    if isinstance(last["content"] if "content" in last else None, list):
+    last: dict[str, Any] = (body["messages"] if "messages" in body else body["input"])[-1]
+    if isinstance(last.get("content"), list):
         return last["content"][-1].get("text", "") if len(last["content"]) > 1 else ""
     return last["content"] if last.get("role") == "system" else ""
 

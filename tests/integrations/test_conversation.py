@@ -112,7 +112,12 @@ def test_conversation_counts_once_what_requests_without_an_answer_repeat(monitor
 def test_conversation_counts_the_same_question_again_once_it_was_answered(monitor: Monitor) -> None:
     talk = Conversation(monitor)
     for _ in range(2):
-        turn(talk, CHAT, {"messages": [{"role": "system", "content": "Be brief."}, user("One?")]}, completion(assistant("Yes.")))
+        turn(
+            talk,
+            CHAT,
+            {"messages": [{"role": "system", "content": "Be brief."}, user("One?")]},
+            completion(assistant("Yes.")),
+        )
     assert [content for _, content in said(monitor)] == ["Be brief.", "One?", "Yes.", "One?", "Yes."]
 
 
