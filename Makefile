@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks lint docs bench bench-long bench-compare bench-hosts bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -70,6 +70,9 @@ light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labell
 	$(BIN)/python tests/bench/light.py --write --ablation
 
 # the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
+bench-wrap: $(VENV)/frameworks.stamp  ## what coherence.wrap adds to a call of the real SDKs
+	$(BIN)/python tests/bench/wrap_overhead.py
+
 bench-hosts: $(VENV)/dev.stamp  ## what hooks add to a step of the real Claude Code (from npm)
 	$(BIN)/python tests/bench/host_step.py
 

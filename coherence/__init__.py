@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from coherence.core.clock import IntervalClock
     from coherence.core.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
     from coherence.core.decisions import Appraisal, Decision, Finding, Guidance, Mode
-    from coherence.core.errors import CoherenceError
+    from coherence.core.errors import CoherenceBlocked, CoherenceError
     from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
     from coherence.core.readings import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.core.registry import metric, register
     from coherence.core.settings import load_settings
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
+    from coherence.integrations.wrap import monitor_of, unwrap, wrap
     from coherence.monitor.monitor import Monitor
     from coherence.pytest_plugin.assertion import assert_coherent
     from coherence.sensor.embedding_cache import EmbeddingCache
@@ -37,6 +38,7 @@ _HOME = {
     "BandEdges": "coherence.sensor.index",
     "Blame": "coherence.evaluation.blame",
     "Budget": "coherence.core.config",
+    "CoherenceBlocked": "coherence.core.errors",
     "CoherenceError": "coherence.core.errors",
     "CoherenceSensor": "coherence.sensor.sensor",
     "Counters": "coherence.core.readings",
@@ -69,7 +71,10 @@ _HOME = {
     "compute_coherence_index": "coherence.sensor.index",
     "load_settings": "coherence.core.settings",
     "metric": "coherence.core.registry",
+    "monitor_of": "coherence.integrations.wrap",
     "register": "coherence.core.registry",
+    "unwrap": "coherence.integrations.wrap",
+    "wrap": "coherence.integrations.wrap",
 }
 
 __all__ = [
@@ -79,6 +84,7 @@ __all__ = [
     "BandEdges",
     "Blame",
     "Budget",
+    "CoherenceBlocked",
     "CoherenceError",
     "CoherenceSensor",
     "Counters",
@@ -111,7 +117,10 @@ __all__ = [
     "compute_coherence_index",
     "load_settings",
     "metric",
+    "monitor_of",
     "register",
+    "unwrap",
+    "wrap",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

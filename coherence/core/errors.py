@@ -7,6 +7,10 @@ into the host: failures are entries in ``Reading.errors``.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coherence.core.decisions import Decision
 
 
 class CoherenceError(Exception):
@@ -79,3 +83,24 @@ class MissingExtraError(CoherenceError, ImportError):
 
     def __init__(self, what: str, install: str) -> None:
         super().__init__(f"{what} is not installed. Install it with:\n{install}")
+
+
+class CoherenceBlocked(CoherenceError):  # noqa: N818 - it is no fault: somebody asked for refusals
+    """A call of a model's answer must not run, or a request must not be sent; the message says why and what to do.
+
+    Parameters
+    ----------
+    message : str
+        Reasons and remedy.
+    decision : Decision
+        The first refusal.
+    tools : tuple of str
+        Names of the refused calls' tools; empty for a request that was not sent.
+    """
+
+    def __init__(self, message: str, decision: Decision, tools: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.decision = decision
+        self.tools = tools
+        self.answer: Any = None
+        """The answer with the calls, as the client returns it; ``None`` for a stream and where nothing was sent."""

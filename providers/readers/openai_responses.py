@@ -120,14 +120,15 @@ def _steps(items: Iterable[Item], names: dict[str, str]) -> Iterator[Step]:
                 names[item.call_id] = name
         elif item.type in ("function_call_output", "custom_tool_call_output"):
             yield from answer()
-            yield Step(role="tool", content=_output(item.output), tool_name=names.get(item.call_id or ""))
+            yield Step(role="tool", content=output_text(item.output), tool_name=names.get(item.call_id or ""))
         elif item.type == "message":
             yield from answer()
             yield Step(role="user" if item.role == "user" else "system", content=text_of(item.content))
     yield from answer()
 
 
-def _output(output: Any) -> str:
+def output_text(output: Any) -> str:
+    """Return what a tool answered as text: a text, content parts, or data as JSON."""
     if isinstance(output, str):
         return output
     if isinstance(output, list) and all(
