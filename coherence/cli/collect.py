@@ -62,7 +62,8 @@ def collect(port: int, host: str, store: Path | None, embedder: str, config: Pat
             collector = OtlpCollector(kept, config=settings, embedder=cache, on_reading=tell)
             try:
                 with OtlpReceiver(collector.take, port, host) as receiver:
-                    signal.signal(signal.SIGTERM, _interrupt)
+                    for each in (signal.SIGTERM, signal.SIGINT):  # a shell has jobs in the background ignore the latter
+                        signal.signal(each, _interrupt)
                     click.echo(
                         f"OTLP on http://{host}:{receiver.server_port}, recorded in {one_line(str(path))}", err=True
                     )

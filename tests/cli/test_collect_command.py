@@ -49,7 +49,10 @@ def test_collect_records_what_is_posted_and_ends_cleanly(tmp_path: Path, end: si
         with urllib.request.urlopen(request, timeout=10) as answer:
             assert (answer.status, answer.read()) == (200, b"{}")
         process.send_signal(end)
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()  # so that a failure does not wait for ever
     assert process.returncode == 0
     assert err == "ends\n"
     lines = out.splitlines()
