@@ -41,7 +41,7 @@ test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm instal
 	$(BIN)/pytest -q -m hosts $(if $(ONLY),-k $(ONLY))
 
 test-frameworks: $(VENV)/frameworks.stamp  ## integrations with the real packages of the frameworks extra
-	$(BIN)/pytest -q -m frameworks
+	$(BIN)/pytest -q -m frameworks $(if $(ONLY),-k $(ONLY))
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check
@@ -69,13 +69,13 @@ bench-compare: $(VENV)/dev.stamp  ## costs over those of an earlier version, mea
 light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
 	$(BIN)/python tests/bench/light.py --write --ablation
 
-# the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
 bench-wrap: $(VENV)/frameworks.stamp  ## what coherence.wrap adds to a call of the real SDKs
 	$(BIN)/python tests/bench/wrap_overhead.py
 
 bench-hosts: $(VENV)/dev.stamp  ## what hooks add to a step of the real Claude Code (from npm)
 	$(BIN)/python tests/bench/host_step.py
 
+# the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
 bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_cost.py --million
 	$(BIN)/python tests/bench/lesson_recall.py --distractors 99000
