@@ -6,6 +6,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore
@@ -28,6 +29,9 @@ MAX_CONNECTIONS = 64
 
 KEPT_S = 60.0
 """Seconds that a connection stays open without a request."""
+
+DRAIN_S = 1.0
+"""Seconds of silence after which a connection that was refused is closed."""
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
@@ -104,12 +108,22 @@ class _Handler(BaseHTTPRequestHandler):
         except _RefusedError as error:
             # what follows in the connection may be a body that was not read
             self.close_connection = True
-            return self._answer(error.status, JSON, json.dumps({"message": str(error)}).encode())
+            self._answer(error.status, JSON, json.dumps({"message": str(error)}).encode())
+            return self._drain()
         except Exception:
             LOG.exception("coherence: an OTLP request could not be recorded")
             self.close_connection = True
             return self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, JSON, b'{"message": "it could not be recorded"}')
         return self._answer(HTTPStatus.OK, kind, b"{}" if kind == JSON else b"")
+
+    def _drain(self) -> None:
+        """Read for a moment what the sender goes on to send: it would not see the answer of a connection that broke."""
+        self.wfile.flush()
+        self.connection.settimeout(DRAIN_S)
+        left = MAX_BODY
+        with suppress(OSError):
+            while left > 0 and (part := self.rfile.read1(1 << 16)):
+                left -= len(part)
 
     def _request(self, kind: str) -> dict[str, Any]:
         """Return the request's body as JSON has it."""

@@ -196,7 +196,13 @@ def test_monitor_message_of_blocks_that_cannot_be_read_is_one_fault(act: Callabl
 
 
 def test_monitor_message_of_a_sequence_without_an_end_is_one_fault() -> None:
-    check_survives(monitor(), ENTRIES["message logprobs"], Endless())
+    class Slow(Endless):
+        def __iter__(self) -> Iterator[float]:
+            for item in super().__iter__():
+                time.sleep(0.001)  # a part as long as is read at most would take a quarter of an hour
+                yield item
+
+    check_survives(monitor(), ENTRIES["message logprobs"], Slow())
 
 
 @pytest.mark.parametrize("act", [hang, *RAISES.values()], ids=["hangs", *RAISES])
