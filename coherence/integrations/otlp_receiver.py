@@ -8,11 +8,11 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from coherence.core.errors import MissingExtraError
+from coherence.integrations.bounded_server import BoundedServer
 from coherence.providers.readers.otlp import is_otlp
 from coherence.providers.readers.values import loads
 
@@ -23,9 +23,6 @@ LOOPBACK = "127.0.0.1"
 
 MAX_BODY = 1 << 24
 """Bytes of a request, also once decompressed: 16 MiB."""
-
-MAX_CONNECTIONS = 64
-"""Connections at a time."""
 
 KEPT_S = 60.0
 """Seconds that a connection stays open without a request."""
@@ -54,7 +51,7 @@ class _RefusedError(Exception):
         self.status = status
 
 
-class OtlpReceiver(ThreadingHTTPServer):
+class OtlpReceiver(BoundedServer):
     """Take OTLP requests in JSON or protobuf, gzipped or not; metrics are taken and passed over.
 
     Parameters
@@ -72,25 +69,10 @@ class OtlpReceiver(ThreadingHTTPServer):
         If the port cannot be had.
     """
 
-    daemon_threads = True  # exporters keep their connection open
-    block_on_close = False
-
     def __init__(self, take: Callable[[dict[str, Any]], object], port: int, host: str = LOOPBACK) -> None:
         self.take = take
-        self._free = BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((host, port), _Handler)
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        return self._free.acquire(blocking=False)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        LOG.debug("an exporter went away", exc_info=True)
+        self.server_port: int = self.server_address[1]
 
 
 class _Handler(BaseHTTPRequestHandler):

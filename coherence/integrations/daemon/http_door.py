@@ -6,7 +6,6 @@ import hmac
 import logging
 import os
 import secrets
-import socketserver
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,14 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coherence.core.errors import CoherenceError
+from coherence.integrations.bounded_server import BoundedServer
 from coherence.integrations.daemon import hook
 from coherence.integrations.daemon.http_place import HOST, HttpPlace, owner_of, path_of, read_place
 from coherence.integrations.hosts import HOSTS
 
 LOGGER = logging.getLogger(__name__)
-
-MAX_CONNECTIONS = 64
-"""Connections at a time; a client keeps one or two."""
 
 KEPT_S = 60.0
 """Seconds that a connection stays open without a request."""
@@ -130,17 +127,11 @@ class HttpDoor:
         self._server = None
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """A thread for each connection."""
-
-    daemon_threads = True  # a client keeps its connection open
-    block_on_close = False
-    allow_reuse_address = True  # connections of a daemon that has ended; no two may listen
-    request_queue_size = 128
+class _Server(BoundedServer):
+    """Server of one port and token, on a thread of its own."""
 
     def __init__(self, door: HttpDoor, place: HttpPlace) -> None:
         self.door, self.place = door, place
-        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((HOST, place.port), _Handler)
         self._thread = threading.Thread(target=self.serve_forever, name="coherence-http", daemon=True)
         self._thread.start()
@@ -150,18 +141,6 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.shutdown()
         self.server_close()
         self._thread.join()
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        return self._free.acquire(blocking=False)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        LOGGER.debug("a client went away", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,8 +19,9 @@ import pytest
 from integrations.running import running, tell
 
 from coherence.core.errors import CoherenceError
+from coherence.integrations.bounded_server import MAX_CONNECTIONS
 from coherence.integrations.daemon.folder import control
-from coherence.integrations.daemon.http_door import MAX_CONNECTIONS, HttpDoor
+from coherence.integrations.daemon.http_door import HttpDoor
 from coherence.integrations.daemon.http_place import (
     FILE,
     HttpPlace,
