@@ -66,7 +66,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
             click.echo(f"{', '.join(map(one_line, checked))}: ok")
     if found:
         if not as_json:
-            click.echo(f"{number_of(len(found), 'problem')}", err=True)
+            click.echo(number_of(len(found), "problem"), err=True)
         sys.exit(1)
 
 
@@ -85,7 +85,7 @@ def show(with_defaults: bool, as_json: bool) -> None:
         raise click.ClickException(str(error)) from error
     shown = [each for each in settings if with_defaults or each.source != "default"]
     if as_json:
-        print_document("coherence.config.show/1", [{**each._asdict()} for each in shown])
+        print_document("coherence.config.show/1", [each._asdict() for each in shown])
         return
     if not shown:
         click.echo("the default settings count: coherence config show --all")

@@ -44,9 +44,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"config {path}: not TOML: {error}") from error
 
 
-def _read_settings(path: str | Path) -> dict[str, Any]:
-    """Return the settings of a TOML file; the path of a scale is relative to the folder of the file."""
-    settings = read_toml(path)
+def placed(settings: dict[str, Any], path: str | Path) -> dict[str, Any]:
+    """Return the settings of a file; the path of a scale in them is relative to the folder of the file."""
     if isinstance(settings.get("scale"), str):
         settings["scale"] = str(Path(path).parent / settings["scale"])
     return settings
@@ -571,7 +570,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return cls()
         where = str(given) if isinstance(given, str | Path) else "config"
         if not isinstance(given, cls):
-            given = cls._read(where, _read_settings(given) if isinstance(given, str | Path) else given)
+            given = cls._read(where, placed(read_toml(given), given) if isinstance(given, str | Path) else given)
         if isinstance(given.weights, Mapping) and not any(given.weights.values()):  # which an old recording may hold
             raise ValueError(
                 f"{where}: weights: no metric has a weight above 0, so the index would always be 1 and green; "

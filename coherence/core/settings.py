@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coherence.core.config import Budget, MonitorConfig
+from coherence.core.config import Budget, MonitorConfig, placed
 from coherence.core.errors import CoherenceError
 from coherence.core.files import open_input
 
@@ -139,9 +139,7 @@ def read_layer(path: Path) -> Layer:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise ConfigError([Problem(f"{path}:{line[1]}" if line else str(path), "", f"not TOML: {error}")]) from error
-    if isinstance(settings.get("scale"), str):
-        settings["scale"] = str(path.parent / settings["scale"])
-    return Layer(str(path), settings, {key: f"{path}:{line}" for key, line in _lines(text).items()})
+    return Layer(str(path), placed(settings, path), {key: f"{path}:{line}" for key, line in _lines(text).items()})
 
 
 def environment(env: Mapping[str, str]) -> Layer:

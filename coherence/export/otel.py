@@ -29,7 +29,7 @@ TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 
 
 class Instruments(NamedTuple):
-    """What spans and metrics are made with: objects of OpenTelemetry's API."""
+    """Objects of OpenTelemetry's API that make spans and metrics."""
 
     api: Any
     """Its module ``trace``."""

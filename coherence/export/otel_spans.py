@@ -46,7 +46,7 @@ class AgentSpans:
         self._context: Any = None
         self._asked: list[dict[str, Any]] = []
         self._answer: dict[str, Any] | None = None
-        """What the chat under way has answered; ``None``: the step under way is none."""
+        """Answer of the chat under way; ``None``: the step under way is none."""
         self._step: Any = None
         self._step_end = 0.0
         self._is_answered = False

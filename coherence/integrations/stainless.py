@@ -38,7 +38,7 @@ EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 
 
 class Watch:
-    """What a wrapped client and its copies have in common.
+    """Monitor, conversation and hints that a wrapped client shares with its copies.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Exchange:
         self.wire = wire
         self._watch, self._turn = watch, turn
         self.told = ""
-        """What was added to the request."""
+        """Text that was added to the request."""
         self._attempts: list[str] = []
         self.body: bytes | None = None
         """An answer that was read at once."""
@@ -450,6 +450,21 @@ def _body_answer(exchange: Exchange) -> Answer | None:
         return None
 
 
+@contextmanager
+def _under_way(exchange: Exchange) -> Iterator[None]:
+    """Have what is sent meanwhile belong to an exchange, and record the error that ends it."""
+    token = _EXCHANGE.set(exchange)
+    try:
+        yield
+    except CoherenceBlocked:
+        raise
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+    finally:
+        _EXCHANGE.reset(token)
+
+
 def _sync_request(request: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     def watched(cast_to: Any, options: Any, **more: Any) -> Any:
         exchange, options = _begin(watch, options)
@@ -457,16 +472,8 @@ def _sync_request(request: Callable[..., Any], watch: Watch) -> Callable[..., An
             return request(cast_to, options, **more)
         if watch.asks:
             options = _guided(exchange, options, watch.ask())
-        token = _EXCHANGE.set(exchange)
-        try:
+        with _under_way(exchange):
             answer = request(cast_to, options, **more)
-        except CoherenceBlocked:
-            raise
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        finally:
-            _EXCHANGE.reset(token)
         told = _body_answer(exchange)
         if told is not None:
             with _carrying(answer):
@@ -483,16 +490,8 @@ def _async_request(request: Callable[..., Any], watch: Watch) -> Callable[..., A
             return await request(cast_to, options, **more)
         if watch.asks:
             options = _guided(exchange, options, await asyncio.to_thread(watch.ask))
-        token = _EXCHANGE.set(exchange)
-        try:
+        with _under_way(exchange):
             answer = await request(cast_to, options, **more)
-        except CoherenceBlocked:
-            raise
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        finally:
-            _EXCHANGE.reset(token)
         told = _body_answer(exchange)
         if told is not None:
             with _carrying(answer):

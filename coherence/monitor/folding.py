@@ -123,7 +123,7 @@ class Folding(ABC):
         """State after the newest event; another one takes its place, so that it can be read without the lock."""
         self._last_around = NOBODY
         self.sinks: Sinks | None = None
-        """Where records go besides the store."""
+        """Receivers of the records besides the store."""
 
     @abstractmethod
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:

@@ -77,7 +77,7 @@ _NEWEST_READINGS = "SELECT seq FROM readings WHERE session_id = ? ORDER BY seq D
 
 
 class OwnState:
-    """What an agent may know of itself.
+    """State of an agent, as far as it may know of itself.
 
     Parameters
     ----------
