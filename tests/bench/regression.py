@@ -4,8 +4,9 @@ Run ``make bench-compare``, or ``python tests/bench/regression.py [--base COMMIT
 the processor time of all threads over that of ``json.dumps`` of the same text in the same process, so that neither
 other work nor the machine's pace counts. A cost has risen where it is more than a tenth higher in every pair: what is
 left of noise goes both ways. Where a cost seems to have risen, as many pairs again are measured, twice if need be:
-among ten costs, one is often high by chance in three pairs. The base is the commit in the file ``base_commit`` beside this one; it is moved when a
-cost rises for a reason. Exit status 1 if a cost has risen, 0 also where the base is not in this clone.
+among ten costs, one is often high by chance in three pairs. The base is the commit in the file ``base_commit`` beside
+this one; it is moved when a cost rises for a reason. Exit status 1 if a cost has risen, 0 also where the base is not in
+this clone.
 """
 
 from __future__ import annotations
