@@ -81,6 +81,8 @@ class Refused(NamedTuple):
 
     tool: str
     decision: Decision
+    call: str | None = None
+    """Id of the call."""
 
 
 class Wire(Protocol):
@@ -177,7 +179,7 @@ class Conversation:
             if decision:
                 self._monitor.tool_call(call.name or "unknown", call.arguments, call=call.id)
             else:
-                refused.append(Refused(call.name, decision))
+                refused.append(Refused(call.name, decision, call.id))
         self.spent(answer)
         if not refused:
             with self._lock:
@@ -194,6 +196,23 @@ class Conversation:
                 model=answer.model,
                 response_id=answer.id,
             )
+
+    def called(self, tool: str, arguments: Any, call: str | None) -> None:
+        """Record a call that no answer has told."""
+        with self._lock:
+            self._monitor.tool_call(tool, arguments, call=call)
+            if call is not None:
+                _keep(self._calls, call, TranscriptCall(tool, arguments, call))
+
+    def came(self, result: Result, *, duration_s: float | None = None) -> None:
+        """Record a result when it is there; the request that repeats it tells nothing new."""
+        with self._lock:
+            self._record(result, duration_s)
+
+    def refused(self, call: str) -> None:
+        """Know that a call does not run: what a request gives as its result is the refusal."""
+        with self._lock:
+            _keep(self._results, call, None)
 
     def abandoned(self, answer: Answer) -> None:
         """Record an answer that nobody waited for: what was said so far, and what was spent; its calls do not run."""
@@ -235,7 +254,7 @@ class Conversation:
                 self._record(told)
         return keys
 
-    def _record(self, told: Said | Result) -> None:
+    def _record(self, told: Said | Result, duration_s: float | None = None) -> None:
         monitor = self._monitor
         if isinstance(told, Said):
             role: Any = told.role
@@ -252,7 +271,7 @@ class Conversation:
         made = self._calls.get(told.call or "")
         error = _has_failed(told.text, made) if told.error is None else told.error
         tool = told.tool if made is None else made.name
-        monitor.tool_result(told.text, error=error, call=told.call, tool=tool or None)
+        monitor.tool_result(told.text, error=error, call=told.call, tool=tool or None, duration_s=duration_s)
 
 
 def plain(value: Any) -> Any:

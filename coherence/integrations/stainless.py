@@ -18,11 +18,9 @@ import msgspec
 
 from coherence.core.errors import CoherenceBlocked
 from coherence.integrations.anthropic_wire import MessagesWire
-from coherence.integrations.conversation import Answer, Conversation, Refused, Turn, Wire, events_of
-from coherence.integrations.host_session import News, explained
+from coherence.integrations.conversation import Answer, Turn, Wire, events_of
 from coherence.integrations.openai_wire import ChatWire, ResponsesWire
-from coherence.monitor.monitor import Monitor
-from coherence.policy.budgets import is_budget
+from coherence.integrations.watch import Watch
 
 WIRES: dict[str, Wire] = {
     "/chat/completions": ChatWire(),
@@ -35,48 +33,6 @@ LOOK_BACK = 64
 """Bytes before a chunk in which the end of a stream may begin."""
 
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
-
-
-class Watch:
-    """Monitor, conversation and hints that a wrapped client shares with its copies.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        Told of all that happens.
-    guide : bool
-        Adds to a request what the decision has for the agent.
-    """
-
-    def __init__(self, monitor: Monitor, *, guide: bool) -> None:
-        self.monitor = monitor
-        self.conversation = Conversation(monitor)
-        self._news = News(monitor) if guide else None
-        self._has_budget = monitor.state.budget is not None
-        self._untold = ""
-
-    @property
-    def asks(self) -> bool:
-        """Return True if a request waits for a decision."""
-        return self._news is not None or self._has_budget
-
-    def ask(self) -> str:
-        """Return what the agent is to be told with its next request; raise CoherenceBlocked for a used-up budget."""
-        if self._news is None:
-            decision = self.monitor.decide()
-        else:
-            self._untold = self._news.now() or self._untold
-            decision = self._news.decision
-        if any(finding.acts == "block" and is_budget(finding.rule) for finding in decision.findings):
-            raise blocked([Refused("", decision)], self.monitor)
-        return self._untold
-
-    def arrived(self, text: str) -> None:
-        """Record that the agent was told a text."""
-        if self._news is not None and text:
-            self._news.seen(text)
-            if self._untold == text:
-                self._untold = ""
 
 
 class Exchange:
@@ -118,7 +74,7 @@ class Exchange:
         self.settled, self._spent = True, answer.has_usage
         refused = self._watch.conversation.answered(answer, self._turn)
         if refused:
-            raise blocked(refused, self._watch.monitor)
+            raise self._watch.blocked(refused)
 
     def end(self, raw: bytes, *, streamed: bool) -> None:
         """Record what remains when the last of a stream was read, or nobody reads on."""
@@ -142,16 +98,6 @@ class Exchange:
 
 
 _EXCHANGE: ContextVar[Exchange | None] = ContextVar("coherence_exchange", default=None)
-
-
-def blocked(refused: list[Refused], monitor: Monitor) -> CoherenceBlocked:
-    """Return the exception for calls that must not run, or for a request that must not be sent."""
-    decision = refused[0].decision
-    tools = tuple(each.tool for each in refused if each.tool)
-    told = " ".join(f"{each.tool}: {each.decision.message}" if each.tool else each.decision.message for each in refused)
-    what = "Do not run the calls of this answer" if tools else "The request was not sent"
-    known = explained(decision, monitor) if monitor.store is not None else ""
-    return CoherenceBlocked(f"{told} {what}. m is coherence.monitor_of(client){known}.", decision, tools)
 
 
 async def _asettle(exchange: Exchange, answer: Answer) -> None:
@@ -470,8 +416,7 @@ def _sync_request(request: Callable[..., Any], watch: Watch) -> Callable[..., An
         exchange, options = _begin(watch, options)
         if exchange is None:
             return request(cast_to, options, **more)
-        if watch.asks:
-            options = _guided(exchange, options, watch.ask())
+        options = _guided(exchange, options, watch.ask())
         with _under_way(exchange):
             answer = request(cast_to, options, **more)
         told = _body_answer(exchange)
@@ -488,8 +433,7 @@ def _async_request(request: Callable[..., Any], watch: Watch) -> Callable[..., A
         exchange, options = _begin(watch, options)
         if exchange is None:
             return await request(cast_to, options, **more)
-        if watch.asks:
-            options = _guided(exchange, options, await asyncio.to_thread(watch.ask))
+        options = _guided(exchange, options, await watch.aask())
         with _under_way(exchange):
             answer = await request(cast_to, options, **more)
         told = _body_answer(exchange)

@@ -10,6 +10,7 @@ from coherence.core.config import Budget, MonitorConfig
 from coherence.core.plain import type_name
 from coherence.core.validation import check_flag
 from coherence.integrations import stainless
+from coherence.integrations.watch import Watch
 from coherence.monitor.monitor import Monitor
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
@@ -80,7 +81,7 @@ def wrap(
         monitor = Monitor(agent=agent, goal=goal, store=store, config=config, budget=budget, source="wrap")
     elif agent != "agent" or any(given is not None for given in (goal, store, config, budget)):
         raise ValueError("pass monitor= alone, or agent=, goal=, store=, config= and budget= for a new one")
-    wrapped: C = stainless.wrapped(client, stainless.Watch(monitor, guide=guide))
+    wrapped: C = stainless.wrapped(client, Watch(monitor, guide=guide))
     return wrapped
 
 
@@ -112,7 +113,7 @@ def monitor_of(client: object) -> Monitor:
     return _watch(client).monitor
 
 
-def _watch(client: object) -> stainless.Watch:
+def _watch(client: object) -> Watch:
     _check(client)
     if (watch := stainless.watch_of(client)) is None:
         raise ValueError("the client is not wrapped: coherence.wrap(client) returns one that is")

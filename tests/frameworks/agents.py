@@ -93,8 +93,11 @@ Told: TypeAlias = tuple[list[object], list[object], object]
 """Events, decisions after each answer, and the light at the end."""
 
 
-def by_hand(case: Case) -> Told:
-    """Tell a monitor the run at each call site, as a user does without a wrapper."""
+def by_hand(case: Case, *, goes_on: bool = False) -> Told:
+    """Tell a monitor the run at each call site, as a user does without a wrapper.
+
+    ``goes_on``: the agent is told of a refused call and asks again, as frameworks do.
+    """
     decisions = []
     with case.monitor() as m:
         m.message("system", SYSTEM)
@@ -114,9 +117,9 @@ def by_hand(case: Case) -> Told:
                 model=MODEL,
             )
             decisions.append(_decided(m.decide()))
-            if not allowed:
+            if not allowed and not goes_on:
                 break
-            if turn.tool:
+            if turn.tool and allowed:
                 m.tool_result(turn.result, error=turn.error, call=call, tool=turn.tool)
         return told(m, decisions)
 
@@ -136,6 +139,45 @@ def told(monitor: Monitor, decisions: list[object]) -> Told:
             plain["gen_ai.tool.call.id"] = ids.setdefault(call, len(ids))
         seen.append(plain)
     return seen, decisions, (latest.coherence_index, latest.band)
+
+
+class Playing:
+    """A case whose tools a framework runs: each takes the decision that :func:`by_hand` takes after an answer.
+
+    Parameters
+    ----------
+    case : Case
+        The run.
+    monitor : Monitor
+        That of the watched agent.
+    """
+
+    def __init__(self, case: Case, monitor: Monitor) -> None:
+        self.case, self.monitor = case, monitor
+        self.decisions: list[object] = []
+        self.asked = 0
+        """Answers that the model has given."""
+
+    def answer(self) -> Turn:
+        """Return the model's next answer; call it in the fake model."""
+        self._decide()
+        self.asked += 1
+        return self.case.turns[self.asked - 1]
+
+    def use(self) -> Turn:
+        """Return the turn whose tool runs now, with its result; call it in the body of each tool."""
+        self._decide()
+        return self.case.turns[self.asked - 1]
+
+    def end(self) -> Told:
+        """Return what the monitor was told, when the run has ended or was stopped."""
+        self._decide()
+        return told(self.monitor, self.decisions)
+
+    def _decide(self) -> None:
+        """Take the decision after an answer once: in its tool, or where that is refused or missing, at what follows."""
+        if len(self.decisions) < self.asked:
+            self.decisions.append(_decided(self.monitor.decide()))
 
 
 def _decided(decision: Decision) -> object:

@@ -1,0 +1,1 @@
+"""Agent frameworks: a file each, which is the only one that imports its framework."""

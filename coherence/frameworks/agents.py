@@ -1,0 +1,160 @@
+"""The agents of a framework's runs, by name: each has a monitor, and all share a fleet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from coherence.core.config import Budget, MonitorConfig
+from coherence.core.validation import check_flag
+from coherence.fleet.fleet import Fleet
+from coherence.integrations.watch import Watch
+from coherence.monitor.monitor import Monitor
+
+if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.store.store import Store
+
+
+class Agents:
+    """Watch each agent of a framework under its name.
+
+    Parameters
+    ----------
+    agent : str
+        Name of the agent where the framework has no names.
+    goal : str, optional
+        Task of the first agent; the others, and the first without it, take the first user message they are given.
+    store : path or Store, optional
+        File that keeps everything.
+    guide : bool
+        Adds to a copy of a request what the decision has for the agent.
+    budget : Budget or mapping, optional
+        Limits on all agents together.
+    config : MonitorConfig, mapping or path, optional
+        Settings of the monitors.
+    monitor : Monitor, optional
+        A monitor of yours, for a run of one agent, in place of all arguments but ``guide``.
+    fleet : Fleet, optional
+        A fleet of yours, in place of ``store``, ``budget`` and ``config``.
+
+    Raises
+    ------
+    ValueError
+        For arguments that exclude each other.
+
+    Examples
+    --------
+    >>> with Agents(goal="Write a report.") as agents:
+    ...     agents.handed_over("planner", "writer")
+    ...     print([edge.target for edge in agents.fleet.trust.edges()])
+    ['writer']
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: str = "agent",
+        goal: str | None = None,
+        store: str | Path | Store | None = None,
+        guide: bool = False,
+        budget: Budget | Mapping[str, Any] | None = None,
+        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
+        monitor: Monitor | None = None,
+        fleet: Fleet | None = None,
+    ) -> None:
+        self._guide = check_flag("guide", guide)
+        shared = store is not None or budget is not None or config is not None
+        if monitor is not None and (shared or fleet is not None or goal is not None or agent != "agent"):
+            raise ValueError("pass monitor= alone, or agent=, goal=, store=, config=, budget= or fleet= for new ones")
+        if fleet is not None and shared:
+            raise ValueError("store=, budget= and config= are those of the fleet: give them to Fleet(...)")
+        self._agent, self._goal = agent, goal
+        self._monitor = monitor
+        self._owns = fleet is None
+        self._fleet = (
+            fleet if fleet is not None or monitor is not None else Fleet(store=store, budget=budget, config=config)
+        )
+        self._watches: dict[str, Watch] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet of the agents.
+
+        Raises
+        ------
+        ValueError
+            If they are one monitor of the user's.
+        """
+        if self._fleet is None:
+            raise ValueError("the agents are one monitor, which was given as monitor=; pass fleet= for a fleet")
+        return self._fleet
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of the first agent."""
+        with self._lock:
+            first = next(iter(self._watches.values()), None)
+        return first.monitor if first is not None else self.watch().monitor
+
+    def watch(self, name: str | None = None) -> Watch:
+        """Return the watch of an agent, made when it is first asked for; ``None``: the agent of that run."""
+        name = name if isinstance(name, str) and name.strip() else self._agent
+        if self._monitor is not None:
+            name = self._monitor.agent
+        with self._lock:
+            found = self._watches.get(name)
+            if found is None:
+                found = self._watches[name] = self._made(name)
+            return found
+
+    def _made(self, name: str) -> Watch:
+        if self._monitor is not None:
+            return Watch(self._monitor, guide=self._guide, found_by="the monitor that you gave")
+        first = not self._watches
+        options: dict[str, Any] = {"source": "wrap"}
+        if first and self._goal is not None:
+            options["goal"] = self._goal
+        known = {monitor.agent for monitor in self.fleet}
+        monitor = self.fleet.agent(name, **({} if name in known else options))
+        has_budget = self.fleet.budget is not None or monitor.state.budget is not None
+        return Watch(monitor, guide=self._guide, has_budget=has_budget, found_by=f"agents.watch({name!r}).monitor")
+
+    def handed_over(self, source: str, target: str) -> None:
+        """Let the pressure of an agent reach another one, which goes on with its work or uses its answer.
+
+        The weight is kept and learned as that of :meth:`~coherence.fleet.fleet.Fleet.add_edge`. Once for each pair;
+        nothing for an agent itself, and for agents that are one monitor.
+        """
+        if self._fleet is None or source == target:
+            return
+        self.watch(source)
+        self.watch(target)
+        if not any((edge.source, edge.target) == (source, target) for edge in self._fleet.trust.edges()):
+            self._fleet.add_edge(source, target)
+
+    def flush(self) -> None:
+        """Write everything that was recorded."""
+        self._whole.flush()
+
+    def close(self) -> None:
+        """Close the monitors, but not a fleet or a monitor of the user's."""
+        if self._owns and self._fleet is not None:
+            self._fleet.close()
+        else:
+            self._whole.flush()
+
+    @property
+    def _whole(self) -> Fleet | Monitor:
+        return self.fleet if self._monitor is None else self._monitor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

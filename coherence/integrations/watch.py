@@ -1,0 +1,177 @@
+"""One agent that a host asks models and runs tools for: its monitor, its conversation, and what it is to be told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from coherence.core.errors import CoherenceBlocked
+from coherence.integrations.conversation import Answer, Conversation, Json, Refused, Result, Turn, Wire
+from coherence.integrations.host_session import News, explained, refusal
+from coherence.monitor.monitor import Monitor
+from coherence.policy.budgets import is_budget
+
+MAX_REFUSED = 1_000
+"""Refused calls that are remembered; the oldest are forgotten."""
+
+
+class Watch:
+    """Record what an agent asks and does; refuse requests and calls; tell the agent what its decisions have for it.
+
+    A host calls :meth:`asked`, then :meth:`ask`, sends the request, and calls :meth:`answered`. One that also runs the
+    tools calls :meth:`refusal` before each call and :meth:`result` after it. Of all that, only :meth:`ask` raises.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        Told of all that happens.
+    guide : bool
+        Adds to a request what the decision has for the agent.
+    has_budget : bool, optional
+        Have each request wait for a decision, as a budget needs it; default: if the monitor has a budget.
+    found_by : str
+        How a user gets the monitor, for messages.
+
+    Examples
+    --------
+    >>> from coherence.integrations.openai_wire import ChatWire
+    >>> chat = ChatWire()
+    >>> with Monitor(goal="List the files.", embedder=False) as m:
+    ...     watch = Watch(m)
+    ...     turn = watch.asked(chat, {"messages": [{"role": "user", "content": "List the files."}]})
+    ...     call = {"id": "1", "function": {"name": "bash", "arguments": '{"command": "rm -rf /"}'}}
+    ...     watch.answered(chat.answer({"choices": [{"message": {"content": "I do.", "tool_calls": [call]}}]}), turn)
+    ...     print(watch.refusal("1", "bash", {"command": "rm -rf /"}).partition(":")[0])
+    coherence refused this call
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        *,
+        guide: bool = False,
+        has_budget: bool | None = None,
+        found_by: str = "coherence.monitor_of(client)",
+    ) -> None:
+        self.monitor = monitor
+        self.conversation = Conversation(monitor)
+        self._news = News(monitor) if guide else None
+        self._has_budget = monitor.state.budget is not None if has_budget is None else has_budget
+        self._found_by = found_by
+        self._untold = ""
+        self._refused: dict[str, str] = {}
+        self._known: dict[str, None] = {}
+
+    @property
+    def asks(self) -> bool:
+        """Return True if a request waits for a decision."""
+        return self._news is not None or self._has_budget
+
+    def ask(self) -> str:
+        """Return what the agent is to be told with its next request; raise CoherenceBlocked for a used-up budget."""
+        if not self.asks:
+            return ""
+        if self._news is None:
+            decision = self.monitor.decide()
+        else:
+            self._untold = self._news.now() or self._untold
+            decision = self._news.decision
+        if any(finding.acts == "block" and is_budget(finding.rule) for finding in decision.findings):
+            raise self.blocked([Refused("", decision)])
+        return self._untold
+
+    async def aask(self) -> str:
+        """Do what :meth:`ask` does in an event loop."""
+        return await asyncio.to_thread(self.ask) if self.asks else ""
+
+    def arrived(self, text: str) -> None:
+        """Record that the agent was told a text."""
+        if self._news is not None and text:
+            self._news.seen(text)
+            if self._untold == text:
+                self._untold = ""
+
+    def blocked(self, refused: list[Refused]) -> CoherenceBlocked:
+        """Return the exception for calls that must not run, or for a request that must not be sent."""
+        decision = refused[0].decision
+        tools = tuple(each.tool for each in refused if each.tool)
+        told = " ".join(
+            f"{each.tool}: {each.decision.message}" if each.tool else each.decision.message for each in refused
+        )
+        what = "Do not run the calls of this answer" if tools else "The request was not sent"
+        known = explained(decision, self.monitor) if self.monitor.store is not None else ""
+        return CoherenceBlocked(f"{told} {what}. m is {self._found_by}{known}.", decision, tools)
+
+    def asked(self, wire: Wire, body: Json) -> Turn:
+        """Record what is new in a request."""
+        try:
+            return self.conversation.take(wire, body)
+        except Exception as error:  # the host goes on
+            self.monitor.fault("wrap", error)
+            return Turn("")
+
+    def answered(self, answer: Answer, turn: Turn) -> None:
+        """Record an answer, and remember which of its calls must not run; waits for a measurement if it has calls."""
+        try:
+            refused = {each.call: each for each in self.conversation.answered(answer, turn)}
+            for call in answer.calls:
+                if call.id is not None:
+                    self._keep(call.id, refusal(refused[call.id].decision, self.monitor) if call.id in refused else "")
+        except Exception as error:
+            self.monitor.fault("wrap", error)
+
+    async def aanswered(self, answer: Answer, turn: Turn) -> None:
+        """Do what :meth:`answered` does in an event loop."""
+        if answer.calls:
+            await asyncio.to_thread(self.answered, answer, turn)
+        else:
+            self.answered(answer, turn)
+
+    def refusal(self, call: str | None, tool: str, arguments: Any) -> str:
+        """Return why a call must not run, in words for the agent; empty if it may.
+
+        A call that no answer has told is checked and recorded now.
+        """
+        try:
+            if call is None or call not in self._known:
+                decision = self.monitor.check(tool, arguments)
+                if decision:
+                    self.conversation.called(tool, arguments, call)
+                if call is None:
+                    return "" if decision else refusal(decision, self.monitor)
+                self._keep(call, "" if decision else refusal(decision, self.monitor))
+            return self._refused.get(call, "")
+        except Exception as error:
+            self.monitor.fault("wrap", error)
+            return ""
+
+    async def arefusal(self, call: str | None, tool: str, arguments: Any) -> str:
+        """Do what :meth:`refusal` does in an event loop."""
+        if call is not None and call in self._known:
+            return self._refused.get(call, "")
+        return await asyncio.to_thread(self.refusal, call, tool, arguments)
+
+    def result(
+        self,
+        call: str | None,
+        text: str,
+        *,
+        error: bool | None = None,
+        tool: str | None = None,
+        duration_s: float | None = None,
+    ) -> None:
+        """Record a call's result, once; without ``error``, the text tells if the call has failed."""
+        try:
+            self.conversation.came(Result(call, text, error, tool), duration_s=duration_s)
+        except Exception as fault:
+            self.monitor.fault("wrap", fault)
+
+    def _keep(self, call: str, refusal: str) -> None:
+        """Remember a call that was judged; one that must not run has no result."""
+        self._known[call] = None
+        if refusal:
+            self._refused[call] = refusal
+            self.conversation.refused(call)
+        for kept in (self._known, self._refused):
+            while len(kept) > MAX_REFUSED:
+                del kept[next(iter(kept))]
