@@ -121,7 +121,7 @@ class Agents:
         known = {monitor.agent for monitor in self.fleet}
         monitor = self.fleet.agent(name, **({} if name in known else options))
         has_budget = self.fleet.budget is not None or monitor.state.budget is not None
-        return Watch(monitor, guide=self._guide, has_budget=has_budget, found_by=f"agents.watch({name!r}).monitor")
+        return Watch(monitor, guide=self._guide, has_budget=has_budget, found_by=f"the monitor of agent {name!r}")
 
     def handed_over(self, source: str, target: str) -> None:
         """Let the pressure of an agent reach another one, which goes on with its work or uses its answer.
