@@ -10,7 +10,8 @@ import click
 
 Option: TypeAlias = Callable[[Any], Any]
 
-FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs", "export", "otlp")
+FORMAT_NAMES = ("export", "otlp", "claude-code", "runs", "openai-responses", "anthropic", "openai")
+"""The formats that this package reads, written down so that no command waits for their list."""
 
 FILES = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 TARGET = click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
@@ -31,9 +32,21 @@ def config_option(help: str) -> Option:
     return click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=help)
 
 
+class _Format(click.Choice[str]):
+    """The formats that this package reads, and those that installed packages add."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            from coherence.core.registry import available
+
+            if value in {plugin.name for plugin in available("readers")}:
+                return value
+        return super().convert(value, param, ctx)
+
+
 def format_option(help: str) -> Option:
     """Return the option of the format of transcripts."""
-    return click.option("--format", "form", type=click.Choice(FORMAT_NAMES), help=help)
+    return click.option("--format", "form", type=_Format(FORMAT_NAMES), help=help)
 
 
 def embedder_option(help: str) -> Option:

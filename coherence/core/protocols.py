@@ -213,6 +213,29 @@ class Sink(Protocol):
         ...
 
 
+@runtime_checkable
+class TranscriptReader(Protocol):
+    """Reads the runs of one format of files; its name in the group ``coherence.readers`` is the name of the format.
+
+    A file is parsed before: ``documents`` are its JSON values, a sequence of
+    :class:`~coherence.providers.readers.source.Document` (``value`` and ``line``), and ``source`` is the
+    :class:`~coherence.providers.readers.source.Source` that holds them with the path: annotate them so. What is wrong
+    with a file is told by raising :class:`~coherence.core.errors.TranscriptError`; any other exception is reported as a
+    fault of the reader, by name.
+
+    Optional: ``growing = True`` says that a file may be one that is being written. Its last line may then be
+    incomplete; it is ``source.torn``.
+    """
+
+    def matches(self, documents: Sequence[Any], /) -> bool:
+        """Tell whether a file is of this format, from its first documents. Must return quickly for any JSON."""
+        ...
+
+    def read(self, source: Any, /) -> Iterable[Any]:
+        """Return or yield each run, a :class:`~coherence.providers.transcript.Transcript` with one step or more."""
+        ...
+
+
 class OnReading(Protocol):
     """Called with every reading after it is stored."""
 

@@ -1,14 +1,16 @@
 """Plug-ins by name: registered in code, or offered by an installed package through an entry point.
 
 Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
-``coherence.rules``, ``coherence.detectors``, ``coherence.extractors``. The built-ins come through the same door: they
-are listed in ``plugins.ini``, from which the package's entry points are made. It is read as a file, since to look
-through the entry points of everything that is installed takes longer than all else that a first ``Monitor()`` does.
+``coherence.rules``, ``coherence.detectors``, ``coherence.extractors``, ``coherence.readers``. The built-ins come
+through the same door: they are listed in ``plugins.ini``, from which the package's entry points are made. It is read as
+a file, since to look through the entry points of everything that is installed takes longer than all else that a first
+``Monitor()`` does.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, ove
 import msgspec
 
 from coherence.core.errors import PluginError
-from coherence.core.protocols import Detector, Extractor, MetricFn, Rule, ScalarMetricFn
+from coherence.core.protocols import Detector, Extractor, MetricFn, Rule, ScalarMetricFn, TranscriptReader
 from coherence.core.readings import MetricInput
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 DISTRIBUTION = "coherence-sensor"
 """The name under which this package is installed."""
 
-Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "detectors", "extractors"]
+Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "detectors", "extractors", "readers"]
 """The kinds of plug-ins."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -85,6 +87,7 @@ _registered: dict[Group, dict[str, Plugin]] = {
     "rules": {},
     "detectors": {},
     "extractors": {},
+    "readers": {},
 }
 
 
@@ -179,10 +182,10 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
     ----------
     plugin : object
         A metric, or a class or factory that gives one when called. In group ``embedders`` or ``providers``: a class.
-        In group ``rules``: a rule, or a class that gives one when called without arguments.
+        In group ``rules`` or ``readers``: a rule or reader, or a class that gives one when called without arguments.
     name : str, optional
         Default: ``plugin.name``.
-    group : {"metrics", "embedders", "providers", "rules", "detectors", "extractors"}
+    group : {"metrics", "embedders", "providers", "rules", "detectors", "extractors", "readers"}
         The kind of plug-in.
     replace : bool
         Whether another plug-in of that name may be replaced.
@@ -203,6 +206,8 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
             check_metric(plugin)
     elif group == "rules" and not inspect.isclass(plugin):
         check_rule(plugin)
+    elif group == "readers" and not inspect.isclass(plugin):
+        check_reader(plugin)
     name = name or getattr(plugin, "name", None)
     if not isinstance(name, str) or not name:
         raise TypeError(f"{plugin!r} has no name: give name=")
@@ -372,6 +377,43 @@ def check_detector(factory: object) -> None:
             raise TypeError(f"detector {name!r} has no method {method}")
 
 
+def create_reader(name: str) -> TranscriptReader:
+    """Return a reader of transcripts by the name of its format.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered is no reader.
+    """
+    reader: TranscriptReader = _made("readers", name, _instance, check_reader)
+    return reader
+
+
+def check_reader(reader: object) -> None:
+    """Raise TypeError if an object is not a usable reader of transcripts; the message says what is missing."""
+    if inspect.isclass(reader):
+        raise TypeError(f"reader {reader!r}: pass an instance, {reader.__name__}(), not the class")
+    for method in ("matches", "read"):
+        if not callable(getattr(reader, method, None)):
+            raise TypeError(f"reader {reader!r} has no method {method}")
+
+
+def strangers(group: Group) -> list[str]:
+    """Return the names of the plug-ins of others: those registered in code, then those of installed packages.
+
+    What is installed is looked through once for each ``sys.path``.
+    """
+    offered = (name for name in _offered(group, tuple(sys.path)) if name not in _shipped()[group])
+    return list(dict.fromkeys((*_registered[group], *offered)))
+
+
+@lru_cache(maxsize=4)
+def _offered(group: Group, path: tuple[str, ...]) -> list[str]:  # a new path is asked anew
+    from importlib.metadata import entry_points
+
+    return sorted({point.name for point in entry_points(group=f"coherence.{group}")})
+
+
 def _find(group: Group, name: str) -> Plugin | None:
     if name in _registered[group]:
         return _registered[group][name]
@@ -383,8 +425,8 @@ def _find(group: Group, name: str) -> Plugin | None:
 
 
 def shipped(group: Group) -> list[str]:
-    """Return the names of this package's own plug-ins of a group, in alphabetical order."""
-    return sorted(_shipped()[group])
+    """Return the names of this package's own plug-ins of a group, in the order of ``plugins.ini``."""
+    return list(_shipped()[group])
 
 
 @cache

@@ -20,12 +20,14 @@ import msgspec
 import numpy as np
 
 from coherence.core.decisions import Appraisal, Finding, Mode
-from coherence.core.errors import NotRequestedError, UnknownSourceError
+from coherence.core.errors import NotRequestedError, TranscriptError, UnknownSourceError
 from coherence.core.events import Event, Feedback, Goal, Message, ToolCall, ToolResult, Usage
 from coherence.core.protocols import Embedder, StateProvider
 from coherence.core.readings import KINDS, Evidence, MetricInput
-from coherence.core.registry import check_detector, check_metric, check_rule, is_scalar
+from coherence.core.registry import check_detector, check_metric, check_reader, check_rule, is_scalar
 from coherence.detect.detector import DATA_TYPES, Observed
+from coherence.providers.readers.source import Document, Source
+from coherence.providers.transcript import Transcript
 from coherence.state.reducer import AgentState
 from coherence.testing.fakes import metric_input
 
@@ -59,7 +61,7 @@ class Check(NamedTuple):
 
 
 def checks_for(plugin: Any) -> list[Check]:
-    """Return the checks for a metric, scalar metric, embedder, state provider or rule (an instance), or a detector.
+    """Return the checks for a metric, embedder, state provider, rule or reader (an instance), or a detector.
 
     Of a detector the class is passed, or a function that makes one: each agent has its own.
 
@@ -76,10 +78,14 @@ def checks_for(plugin: Any) -> list[Check]:
         kind = "embedder"
     elif callable(getattr(plugin, "get_goals", None)):
         kind = "provider"
+    elif callable(getattr(plugin, "matches", None)) and not inspect.isclass(plugin):
+        kind = "reader"
     elif callable(plugin) and isinstance(getattr(plugin, "name", None), str) and not inspect.isclass(plugin):
         kind = "rule"
     else:
-        raise TypeError(f"{plugin!r} is no metric, embedder, state provider or rule, and no class of a detector")
+        raise TypeError(
+            f"{plugin!r} is no metric, embedder, state provider, rule or reader, and no class of a detector"
+        )
     label = getattr(plugin, "name", type(plugin).__name__)
     return [
         Check(f"{label}: {run.__name__.strip('_').replace('_', ' ')}", partial(run, plugin)) for run in CHECKS[kind]
@@ -348,6 +354,54 @@ def _returns_lists_of_texts(provider: StateProvider) -> None:
             assert isinstance(text, str), f"{name} returns a {type(text).__name__} in its list"
 
 
+def sample_documents() -> Iterator[list[Any]]:
+    """Yield the JSON values of files that a reader must cope with, most of them no transcripts."""
+    deep: Any = []
+    for _ in range(150):  # deeper than what can be written as JSON later
+        deep = [deep]
+    alone: tuple[Any, ...] = (None, True, -1, 0.5, "", "text", [], {}, [[]], [None], [{}], deep)
+    yield from ([value] for value in alone)
+    yield [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None}]
+    for holder in ("messages", "steps", "samples", "conversations", "parts", "runs", "events"):
+        yield from ([{holder: value}] for value in (*alone, [{"role": None}]))
+    yield [1, "mixed", {"id": 1, "type": 2}, None]
+
+
+def _is_a_reader(reader: Any) -> None:
+    check_reader(reader)
+    assert inspect.getdoc(reader), f"{_kind(reader)}: has no docstring (which files it reads)"
+
+
+def _matches_without_fail(reader: Any) -> None:
+    for values in sample_documents():
+        documents = [Document(value, line) for line, value in enumerate(values, start=1)]
+        found = reader.matches(documents)
+        assert isinstance(found, bool), f"{_kind(reader)}: matches returns {found!r} for {values!r:.60}"
+        assert found == reader.matches(documents), f"{_kind(reader)}: matches differs for the same documents"
+
+
+def _reads_or_refuses(reader: Any) -> None:
+    """Raise TranscriptError, or return runs, for any JSON, and leave it as it was."""
+    for values in sample_documents():
+        source = Source("sample.json", [Document(value, line) for line, value in enumerate(deepcopy(values), start=1)])
+        try:
+            runs = list(reader.read(source))
+        except TranscriptError:
+            continue
+        finally:
+            left = [document.value for document in source.documents]
+            assert left == values, f"{_kind(reader)}: changes the documents {values!r:.60}"
+        for run in runs:
+            assert isinstance(run, Transcript), f"{_kind(reader)}: reads {run!r:.60}, which is no Transcript"
+            assert run.steps, f"{_kind(reader)}: reads a run without steps from {values!r:.60}"
+            # a record that is made in Python takes values of any type
+            msgspec.msgpack.decode(msgspec.msgpack.encode(run), type=Transcript)
+
+
+def _kind(plugin: Any) -> str:
+    return type(plugin).__name__
+
+
 def _resolved(value: Any) -> Any:
     """Wait for an async plug-in's answer."""
     if not inspect.isawaitable(value):
@@ -373,6 +427,7 @@ CHECKS: dict[str, tuple[Callable[[Any], None], ...]] = {
     "embedder": (_declares_its_dimension, _embeds_hostile_texts, _embeds_the_same_text_alike, _embeds_batches_in_order),
     "provider": (_returns_lists_of_texts,),
     "rule": (_is_a_rule, _finds_alike_and_in_range, _leaves_the_state_alone),
+    "reader": (_is_a_reader, _matches_without_fail, _reads_or_refuses),
     "detector": (_is_a_detector, _takes_in_every_event, _goes_on_from_its_snapshot),
 }
 """Checks of each kind of plug-in, in the order in which they run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Annotated, Any, TypeAlias
 
@@ -10,13 +10,16 @@ import msgspec
 
 from coherence.core.readings import Counters
 from coherence.providers.readers.chat import ContentPart, read_chats, text_of
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.detect import messages_of, objects
+from coherence.providers.readers.openai_chat import OPENAI_KEYS, OPENAI_ROLES
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import check_depth, seconds_of
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
 
 _ROLES = ("user", "assistant", "system")
+_HINTS = ("thinking", "redacted_thinking", "image", "document")
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
@@ -79,6 +82,38 @@ class AnthropicMessage(msgspec.Struct):
     def blocks(self) -> list[Block]:
         """Return the content as blocks."""
         return [Block(text=self.content)] if isinstance(self.content, str) else self.content or []
+
+
+class AnthropicReader:
+    """Messages of the Anthropic API: texts or blocks."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for blocks of calls and results, or another sign; the first message that OpenAI alone has decides, too.
+
+        A chat of plain texts alone is the same in both formats; it counts as OpenAI's.
+        """
+        hinted = False
+        for message in messages_of(documents):
+            if message.keys() & OPENAI_KEYS or message.get("role") in OPENAI_ROLES:
+                return False
+            kinds = list(_block_types(message))
+            if "tool_use" in kinds or "tool_result" in kinds:
+                return True
+            usage = message.get("usage")
+            hinted = hinted or any(kind in _HINTS for kind in kinds)
+            hinted = hinted or (isinstance(usage, dict) and "input_tokens" in usage)
+        return hinted or any("system" in value and "messages" in value for value in objects(documents))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield each conversation."""
+        return read_anthropic(source)
+
+
+def _block_types(message: dict[str, Any]) -> Iterator[Any]:
+    content = message.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block.get("type")
 
 
 def read_anthropic(source: Source) -> Iterator[Transcript]:

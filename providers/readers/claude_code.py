@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,15 +10,39 @@ import msgspec
 from coherence.core.errors import TranscriptError
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, message_steps
 from coherence.providers.readers.chat import text_of
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.detect import objects
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import seconds_of
 from coherence.providers.transcript import Transcript
+
+_ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
 
 EXPECTED = "lines of a Claude Code session {type, message, sessionId, ...}"
 
 
 class _Line(msgspec.Struct):
     message: AnthropicMessage
+
+
+class ClaudeCodeReader:
+    """Sessions of Claude Code, finished or still being written."""
+
+    growing = True
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for an event of a session."""
+        return any(map(_is_event, objects(documents)))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield the one session of the file."""
+        return read_claude_code(source)
+
+
+def _is_event(value: Mapping[str, Any]) -> bool:
+    if not isinstance(value.get("type"), str) or value.keys() & {"role", "messages", "steps"}:
+        return False
+    wraps = value["type"] in ("user", "assistant") and isinstance(value.get("message"), dict)
+    return wraps or bool(value.keys() & _ENVELOPE)
 
 
 def read_claude_code(source: Source) -> Iterator[Transcript]:

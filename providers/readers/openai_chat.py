@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from coherence.providers.readers.chat import ContentPart, read_chats, text_of
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.detect import messages_of, objects
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import check_depth, loads
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "OpenAI messages {role, content, tool_calls?}: a list, an object with messages, or one a line"
+
+OPENAI_KEYS = {"tool_calls", "function_call", "tool_call_id"}
+"""Keys of messages that no other chat has."""
+
+OPENAI_ROLES = ("developer", "tool", "function")
+"""Roles of messages that no other chat has."""
 
 _HOST = ("system", "developer")
 _ROLES = (*_HOST, "user", "assistant", "tool", "function")
@@ -62,6 +69,19 @@ class OpenAIMessage(msgspec.Struct):
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
             raise ValueError(f"role {self.role!r} is not one of {', '.join(_ROLES)}")
+
+
+class OpenAIReader:
+    """Chat messages of OpenAI, and chats that nobody else's format fits."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for a message with a role, or an object that holds messages."""
+        is_chat = next(messages_of(documents), None) is not None
+        return is_chat or any("messages" in value for value in objects(documents))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield each conversation."""
+        return read_openai(source)
 
 
 def read_openai(source: Source) -> Iterator[Transcript]:

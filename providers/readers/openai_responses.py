@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from coherence.core.readings import Counters
 from coherence.core.validation import to_json
 from coherence.providers.readers.chat import ContentPart, text_of
+from coherence.providers.readers.detect import flat
 from coherence.providers.readers.openai_chat import parse_arguments
 from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import check_depth
@@ -55,6 +56,24 @@ class Exchange(msgspec.Struct):
     goal: str | None = None
     instructions: Any = None
     """Text that the host gives the agent; only a text is read."""
+
+
+class ResponsesReader:
+    """Items, requests and responses of the OpenAI Responses API."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for a response, a request or an item that no chat has."""
+        return any(map(_is_response, flat(documents)))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield the one conversation of the file."""
+        return read_responses(source)
+
+
+def _is_response(value: dict[str, Any]) -> bool:
+    if "messages" in value or "steps" in value:
+        return False
+    return value.get("type") in ITEMS or value.get("object") == "response" or isinstance(value.get("input"), list)
 
 
 def read_responses(source: Source) -> Iterator[Transcript]:

@@ -11,10 +11,11 @@ import msgspec
 from coherence.core import genai_names as names
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import number_of
+from coherence.providers.readers.detect import flat
 from coherence.providers.readers.genai_messages import SpanEvent
 from coherence.providers.readers.genai_run import RunOfSpans, Span, joins
 from coherence.providers.readers.otlp_claude_code import claude_code_once
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import seconds_of
 from coherence.providers.transcript import Step, Transcript
 
@@ -49,6 +50,18 @@ class _Run(msgspec.Struct):
 def is_otlp(value: object) -> bool:
     """Tell whether a value is an OTLP request."""
     return isinstance(value, dict) and any(isinstance(value.get(signal), list) for signal in SIGNALS)
+
+
+class OtlpReader:
+    """OTLP requests in JSON: traces and logs of agents."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for a request."""
+        return any(map(is_otlp, flat(documents)))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield each agent's run of each conversation."""
+        return read_otlp(source)
 
 
 def read_otlp(source: Source) -> Iterator[Transcript]:

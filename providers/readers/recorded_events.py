@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -21,7 +21,8 @@ from coherence.core.events import (
     is_success,
 )
 from coherence.core.readings import Counters, number_of
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.detect import objects
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import check_depth, seconds_of
 from coherence.providers.transcript import Step, Transcript, TranscriptCall, add_usage
 
@@ -65,6 +66,18 @@ class _Line(msgspec.Struct, frozen=True):
     session: str
     ts: float
     event: dict[str, object]
+
+
+class ExportReader:
+    """Sessions that ``coherence export`` wrote."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for the schema in the first object, of any version."""
+        return any(str(value.get("schema")).startswith("coherence.export/") for value in objects(documents)[:1])
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield each agent's run."""
+        return read_export(source)
 
 
 def read_export(source: Source) -> Iterator[Transcript]:

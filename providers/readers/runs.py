@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from coherence.core.readings import Counters, excerpt
-from coherence.providers.readers.source import Source
+from coherence.providers.readers.detect import objects
+from coherence.providers.readers.source import Document, Source
 from coherence.providers.readers.values import check_depth, seconds_of
 from coherence.providers.transcript import Role, Step, Transcript, TranscriptCall
 
@@ -133,6 +134,18 @@ class _Run(msgspec.Struct):
             if alike:
                 found.append(f"labels.{excerpt(name, 40)} is not read; {alike[0]} is")
         return found
+
+
+class RunsReader:
+    """Runs in this package's own format."""
+
+    def matches(self, documents: Sequence[Document]) -> bool:
+        """Look for an object with steps."""
+        return any("steps" in value and "messages" not in value for value in objects(documents))
+
+    def read(self, source: Source) -> Iterator[Transcript]:
+        """Yield each run."""
+        return read_runs(source)
 
 
 def read_runs(source: Source) -> Iterator[Transcript]:

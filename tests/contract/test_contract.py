@@ -11,7 +11,7 @@ import pytest
 
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Counters, Evidence, MetricInput
-from coherence.core.registry import available, create_metric, create_rule, lookup
+from coherence.core.registry import available, create_metric, create_reader, create_rule, lookup
 from coherence.metrics import (
     ContextExhaustion,
     Drift,
@@ -61,6 +61,7 @@ PLUGINS = [
     *(lookup("embedders", name)() for name in ("minilm", "hashing")),
     *(state for states in STATES.values() for state in states),
     *(create_rule(name) for name in built_in("rules")),
+    *(create_reader(name) for name in built_in("readers")),
 ]
 
 
@@ -115,7 +116,7 @@ def assert_fails_only(plugin: Any, name: str, message: str) -> None:
 
 @pytest.mark.parametrize("thing", [42, "text", None, object()])
 def test_checks_for_what_is_no_plugin_is_refused(thing: object) -> None:
-    with pytest.raises(TypeError, match="is no metric, embedder, state provider or rule"):
+    with pytest.raises(TypeError, match="is no metric, embedder, state provider, rule or reader"):
         checks_for(thing)
 
 

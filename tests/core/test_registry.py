@@ -86,7 +86,7 @@ def test_plugin_a_registered_class_is_known_by_its_name_and_made_on_demand() -> 
 
 
 def test_registry_an_unknown_group_is_refused() -> None:
-    known = "metrics, embedders, providers, rules, detectors, extractors"
+    known = "metrics, embedders, providers, rules, detectors, extractors, readers"
     with pytest.raises(ValueError, match=f"group must be one of {known}, not 'metric'"):
         register(Steady, name="x", group="metric")  # type: ignore[call-overload]
 

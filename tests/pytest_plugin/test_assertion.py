@@ -149,7 +149,7 @@ def test_assert_coherent_takes_messages_files_and_stores(tmp_path: Path) -> None
         ({"light": "blue"}, ValueError, "light must be one of green, yellow, orange, red, not 'blue'"),
         ({"run": 7}, TypeError, "a Monitor, a path or a list of messages, not int"),
         ({"run": "none.jsonl"}, ValueError, "none.jsonl: "),
-        ({"run": [{"what": 1}]}, ValueError, "messages: unknown format, expected one of openai"),
+        ({"run": [{"what": 1}]}, ValueError, "messages: unknown format, expected one of export"),
         ({"run": [{"role": "user", "content": object()}]}, ValueError, "expected messages that JSON can hold"),
     ],
 )

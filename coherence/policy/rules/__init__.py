@@ -42,7 +42,7 @@ def builtin_rules(config: MonitorConfig) -> list[Rule]:
     bash_error_streak bash_retry blind_edit
     """
     settings = config.rules
-    return [create_rule(name) for name in shipped("rules") if name not in settings or settings[name].enabled]
+    return [create_rule(name) for name in sorted(shipped("rules")) if name not in settings or settings[name].enabled]
 
 
 @cache
