@@ -10,7 +10,10 @@ import click
 
 Option: TypeAlias = Callable[[Any], Any]
 
-FORMAT_NAMES = ("export", "otlp", "claude-code", "runs", "openai-responses", "anthropic", "openai")
+FORMAT_NAMES = (
+    *("export", "otlp", "claude-code", "smolagents", "runs", "inspect", "langchain", "pydantic-ai", "sharegpt"),
+    *("openai-responses", "anthropic", "openai"),
+)
 """The formats that this package reads, written down so that no command waits for their list."""
 
 FILES = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))

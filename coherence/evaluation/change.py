@@ -24,7 +24,7 @@ meant; ten, up to once in eighteen."""
 ROUNDING = 1e-9
 """Share of a value below which a difference is that of adding up in another order."""
 
-UNFLAGGED = ("openai", "openai-responses")
+UNFLAGGED = ("openai", "openai-responses", "sharegpt")
 """Formats whose results do not tell whether the call failed."""
 
 WORSE_BY = ("share.warned", "mean_index")

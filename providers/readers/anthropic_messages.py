@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -13,14 +13,13 @@ from coherence.providers.readers.chat import ContentPart, read_chats, text_of
 from coherence.providers.readers.detect import messages_of, objects
 from coherence.providers.readers.openai_chat import OPENAI_KEYS, OPENAI_ROLES
 from coherence.providers.readers.source import Document, Source
-from coherence.providers.readers.values import check_depth, seconds_of
+from coherence.providers.readers.values import Tokens, check_depth, seconds_of
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
 
 _ROLES = ("user", "assistant", "system")
 _HINTS = ("thinking", "redacted_thinking", "image", "document")
-_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
 class Block(ContentPart):
@@ -52,10 +51,10 @@ class Block(ContentPart):
 class AnthropicUsage(msgspec.Struct):
     """The tokens of one message; the parts of the input that went through the cache are counted apart."""
 
-    input_tokens: _Tokens | None = None
-    cache_creation_input_tokens: _Tokens | None = None
-    cache_read_input_tokens: _Tokens | None = None
-    output_tokens: _Tokens | None = None
+    input_tokens: Tokens | None = None
+    cache_creation_input_tokens: Tokens | None = None
+    cache_read_input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
 
     def to_counters(self) -> Counters:
         """Return the tokens as counters, cached input included."""

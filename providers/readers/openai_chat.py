@@ -70,6 +70,13 @@ class OpenAIMessage(msgspec.Struct):
         if self.role not in _ROLES:
             raise ValueError(f"role {self.role!r} is not one of {', '.join(_ROLES)}")
 
+    def calls(self) -> list[TranscriptCall]:
+        """Return its calls of tools, in the new and the old field."""
+        calls = [call.to_call() for call in self.tool_calls or ()]
+        if self.function_call is not None:
+            calls.append(TranscriptCall(self.function_call.name, self.function_call.arguments))
+        return calls
+
 
 class OpenAIReader:
     """Chat messages of OpenAI, and chats that nobody else's format fits."""
@@ -105,9 +112,7 @@ def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
         if message.role == "user":
             yield Step(role="user", content=content, agent=message.name)
         elif message.role == "assistant":
-            calls = [call.to_call() for call in message.tool_calls or ()]
-            if message.function_call is not None:
-                calls.append(TranscriptCall(message.function_call.name, message.function_call.arguments))
+            calls = message.calls()
             names.update((call.id, call.name) for call in calls if call.id is not None)
             yield Step(role="assistant", content=content, tool_calls=tuple(calls), agent=message.name)
         elif message.role in ("tool", "function"):

@@ -17,6 +17,7 @@ import msgspec
 
 from coherence.core.errors import TranscriptError
 from coherence.core.files import open_input
+from coherence.providers.readers.eval_archive import SIGNATURE, read_eval
 from coherence.providers.readers.values import loads
 from coherence.providers.transcript import Step, Transcript
 
@@ -94,8 +95,18 @@ STDIN = "-"
 
 
 def read_source(path: str | Path) -> Source:
-    """Read a file of JSON or of JSON lines; raise :class:`~coherence.core.errors.TranscriptError` if it is neither."""
-    text = _decode(path, _read_bytes(path))
+    """Read a file of JSON, of JSON lines, or a log of inspect_ai.
+
+    Raises
+    ------
+    TranscriptError
+        If it is none of these.
+    """
+    data = _read_bytes(path)
+    if data.startswith(SIGNATURE):
+        most = min(MAX_BYTES, max(ALWAYS_BYTES, MAX_RATIO * len(data)))
+        return Source(str(path), [Document(read_eval(path, data, most), None)])
+    text = _decode(path, data)
     # Not splitlines(): a text in JSON may hold U+2028 and other ends of lines.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
 
 MAX_DEPTH = 100
 """Levels to which the arguments of a tool call may be nested."""
 
 MAX_SECONDS = 1e11
 """From where on a number is no time in seconds: milliseconds since 1970 are more."""
+
+Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""A count of tokens in a file."""
 
 # Group 1 is all that is kept, pairs and other escapes in it: no half of a pair is taken for a lone one, nor "\\ud800".
 _ESCAPE = re.compile(
