@@ -25,14 +25,14 @@ HOSTILE: tuple[Any, ...] = (
 
 
 def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container with each of its keys."""
+    """Yield every container with each of its keys."""
     for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
         yield node, key
         yield from places(node[key])
 
 
 def mutated(chance: random.Random, samples: Sequence[Path]) -> str:
-    """A sample with values replaced, removed, copied or moved in its tree, or bytes in its text."""
+    """Return a sample with values replaced, removed, copied or moved in its tree, or bytes in its text."""
     path = chance.choice(samples)
     text = path.read_text()
     if path.suffix == ".jsonl":
@@ -65,13 +65,13 @@ def mutated(chance: random.Random, samples: Sequence[Path]) -> str:
     return json.dumps(tree)
 
 
-def read_or_refuse(path: Path, text: str) -> None:
+def read_or_refuse(path: Path, text: str, format: str | None = None) -> None:
+    """Write a text and read it; what is read can be told to a monitor."""
     path.write_text(text, errors="surrogatepass")
     runs: list[Transcript] = []
     with suppress(TranscriptError):
-        runs = read_transcripts(path)
+        runs = read_transcripts(path, format)
     for run in runs:
         assert run.steps
-        # what was read can be told to a monitor
         alone = StateAlone(MonitorConfig())
         assert len(list(record_steps(alone, run))) == len(run.steps)

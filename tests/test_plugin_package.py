@@ -17,8 +17,9 @@ from click.testing import CliRunner
 from coherence import CoherenceSensor
 from coherence.cli.main import main
 from coherence.core.errors import PluginError
-from coherence.core.registry import available, lookup
+from coherence.core.registry import available, create_reader, lookup
 from coherence.providers import HashingEmbedder, StaticState
+from coherence.providers.readers import read_transcripts
 from coherence.testing import checks_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
@@ -30,11 +31,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(PACKAGE / "acme_coherence", folder / "acme_coherence")
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    points = project["entry-points"]["coherence.metrics"]
     info = folder / "acme_coherence-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
-    lines = ["[coherence.metrics]", *(f"{name} = {place}" for name, place in points.items())]
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {place}" for name, place in points.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
@@ -70,8 +72,22 @@ def test_coherence_sensor_measures_with_it_by_name() -> None:
 def test_checks_for_it_keeps_the_contract_that_the_built_ins_keep() -> None:
     checks = checks_for(lookup("metrics", "acme_brevity")())
     assert len(checks) >= 6
-    for check in checks:
+    for check in (*checks, *checks_for(create_reader("acme-log"))):
         check()
+
+
+def test_read_transcripts_and_score_read_the_logs_that_it_adds(tmp_path: Path) -> None:
+    log = tmp_path / "login.log"
+    entries = [("user", "fix the login bug"), ("agent", "The login works now.")]
+    log.write_text("".join(json.dumps({"acme": 1, "who": who, "what": what}) + "\n" for who, what in entries))
+    [run] = read_transcripts(log)
+    assert (run.format, [step.role for step in run.steps]) == ("acme-log", ["user", "assistant"])
+    for arguments in ([], ["--format", "acme-log"]):
+        command = ["score", str(log), "--embedder", "hashing", "--json", *arguments]
+        [scored] = json.loads(CliRunner().invoke(main, command).stdout)["runs"]
+        assert scored["format"] == "acme-log"
+    refused = CliRunner().invoke(main, ["score", str(log), "--format", "acme-lag"])
+    assert refused.exit_code == 2 and "'acme-lag' is not one of" in refused.stderr
 
 
 def test_list_metrics_names_it_and_the_broken_one() -> None:

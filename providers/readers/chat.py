@@ -68,8 +68,10 @@ def text_of(content: str | Sequence[ContentPart] | None) -> str:
 
 
 SAID_ELSEWHERE = frozenset(
-    ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
-    + ("tool_use", "tool_call", "function_call", "input_json_delta")
+    {
+        *("thinking", "redacted_thinking", "reasoning", "reasoning_content"),
+        *("tool_use", "tool_call", "function_call", "input_json_delta"),
+    }
 )
 """Types of blocks that are thoughts, or calls that the message tells in a field of its own."""
 

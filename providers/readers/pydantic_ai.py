@@ -32,6 +32,10 @@ class _Part(msgspec.Struct):
     outcome: Any = None
 
     def __post_init__(self) -> None:
+        if self.part_kind == "file":
+            # whatever else it holds is the data of the file
+            media = self.content.get("media_type") if isinstance(self.content, dict) else None
+            self.content = marker(media if isinstance(media, str) else "file")
         self.content = _text(self.content)
         self.args = parse_arguments(self.args)
 
@@ -118,11 +122,10 @@ def _asked(parts: Iterable[_Part], ts: float | None) -> Iterator[Step]:
 
 def _answered(parts: Sequence[_Part], message: _Message) -> Iterator[Step]:
     calls = [part for part in parts if part.part_kind in ("tool-call", "builtin-tool-call", "native-tool-call")]
-    said = (part for part in parts if part.part_kind in ("text", "file"))
-    texts = (part.content if part.part_kind == "text" else marker("file") for part in said)
+    said = (part.content for part in parts if part.part_kind in ("text", "file"))
     yield Step(
         role="assistant",
-        content="\n".join(filter(None, texts)),
+        content="\n".join(filter(None, said)),
         tool_calls=tuple(TranscriptCall(part.tool_name or "unknown", part.args, part.tool_call_id) for part in calls),
         usage=None if message.usage is None else message.usage.to_counters(),
         ts=message.timestamp,

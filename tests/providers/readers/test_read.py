@@ -4,7 +4,8 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.core.errors import TranscriptError
+from coherence.core.registry import register, unregister
 from coherence.providers.readers import FORMATS, read_transcripts, source
-from coherence.providers.transcript import Transcript
+from coherence.providers.transcript import Step, Transcript
 
 HI = {"role": "user", "content": "hi"}
 RUN = {"id": "r", "steps": [HI]}
@@ -93,6 +95,11 @@ SAMPLES = {
     "openai": lines([HI, CALL]),
     "openai-responses": lines([HI, {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"}]),
     "anthropic": lines([HI, USE]),
+    "smolagents": lines([{"task": "hi", "task_images": None}]),
+    "inspect": lines({"status": "success", "eval": {}, "samples": [{"messages": [HI]}]}),
+    "langchain": lines([{"type": "human", "data": {"content": "hi"}}]),
+    "pydantic-ai": lines([{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}]),
+    "sharegpt": lines({"conversations": [{"from": "human", "value": "hi"}]}, {"conversations": [{"from": "gpt"}]}),
     "claude-code": lines(EVENT, EVENT),
     "runs": lines(RUN, RUN),
     "export": lines(HEAD, SAID),
@@ -454,3 +461,89 @@ def test_read_transcripts_what_is_small_may_be_packed_as_tightly_as_it_likes(tmp
     packed = gzip.compress(lines(RUN).encode() + b" " * 30_000_000)
     assert len(packed) * source.MAX_RATIO < 30_000_000  # less than 32 MiB in any case
     assert [run.id for run in read_transcripts(write(tmp_path, packed))] == [RUN["id"]]
+
+
+# Readers of others
+
+
+class Shouts:
+    """Files of ``{"shout": text}``."""
+
+    def matches(self, documents: Sequence[source.Document]) -> bool:
+        return isinstance(documents[0].value, dict) and "shout" in documents[0].value
+
+    def read(self, source: source.Source) -> Iterator[Transcript]:
+        for document in source.documents:
+            yield source.transcript([Step(role="user", content=document.value["shout"])], line=document.line)
+
+
+@contextmanager
+def registered(reader: object, name: str = "shouts") -> Iterator[None]:
+    register(reader, name=name, group="readers")
+    try:
+        yield
+    finally:
+        unregister(name, "readers")
+
+
+def test_read_transcripts_a_registered_reader_adds_a_format(tmp_path: Path) -> None:
+    path = write(tmp_path, lines({"shout": "hi"}))
+    assert "unknown format" in failure(path).reason
+    with registered(Shouts):
+        [run] = read_transcripts(path)
+        assert (run.format, run.steps) == ("shouts", (Step(role="user", content="hi"),))
+        assert read_transcripts(path, "shouts") == [run]
+        # it is asked before those of this package, and leaves theirs to them
+        assert read_transcripts(write(tmp_path, lines({"shout": "hi", "messages": [HI]})))[0].format == "shouts"
+        assert read_transcripts(write(tmp_path, lines([HI])))[0].format == "openai"
+    with registered(Shouts()):
+        assert read_transcripts(write(tmp_path, lines({"shout": "hi"})), "shouts")[0].format == "shouts"
+
+
+def test_read_transcripts_the_last_line_of_a_growing_file_is_left_to_readers_that_want_it(tmp_path: Path) -> None:
+    path = write(tmp_path, lines({"shout": "hi"}) + '{"sho')
+    with registered(Shouts):
+        assert failure(path).line == 2
+    with registered(type("Growing", (Shouts,), {"growing": True})):
+        assert [run.steps[0].content for run in read_transcripts(path)] == ["hi"]
+
+
+def gives(runs: Callable[[], Any]) -> Any:
+    return type("Bad", (Shouts,), {"read": lambda self, source: runs()})
+
+
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [
+        (gives(lambda: 1 / 0), "reader 'shouts' failed: ZeroDivisionError: division by zero"),
+        (gives(lambda: []), "reader 'shouts' gave no run"),
+        (gives(lambda: [Transcript(id="r", steps=())]), "reader 'shouts' gave a run without steps"),
+        (gives(lambda: [5]), "reader 'shouts' failed: ValidationError: Expected `object`, got `int`"),
+        (
+            gives(lambda: [Transcript(id="r", steps=(Step(role="user", content=5),))]),  # type: ignore[arg-type]
+            "reader 'shouts' failed: ValidationError: Expected `str`, got `int` - at `$.steps[0].content`",
+        ),
+        (type("Loud", (), {"matches": Shouts.matches}), "reader 'shouts' cannot be made by name: TypeError: reader"),
+    ],
+)
+def test_read_transcripts_a_reader_that_fails_is_named(tmp_path: Path, reader: Any, reason: str) -> None:
+    path = write(tmp_path, lines({"shout": "hi"}))
+    with registered(reader):
+        assert failure(path, "shouts").reason.startswith(reason)
+
+
+def test_read_transcripts_a_reader_that_cannot_tell_its_files_keeps_no_file_from_being_read(tmp_path: Path) -> None:
+    blind = type("Blind", (Shouts,), {"matches": lambda self, documents: documents[0].value["kind"]})
+    with registered(blind):
+        [run] = read_transcripts(write(tmp_path, lines(RUN)))
+        assert (run.format, run.warnings) == ("runs", ("reader 'shouts' was left out: KeyError: 'kind'",))
+        error = failure(write(tmp_path, lines({"a": 1})))
+    assert error.reason.startswith("unknown format, expected one of ") and "shouts; reader 'shouts' was" in error.reason
+
+
+def test_read_transcripts_what_a_reader_says_is_wrong_is_said_as_it_is(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise TranscriptError("file", "not loud enough", 3)
+
+    with registered(gives(refuse)), pytest.raises(TranscriptError, match=r"^file:3: not loud enough$"):
+        read_transcripts(write(tmp_path, lines({"shout": "hi"})))
