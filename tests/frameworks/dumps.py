@@ -108,7 +108,7 @@ def write_smolagents(folder: Path) -> None:
         """
         raise PermissionError(DENIED)
 
-    class Scripted(Model):  # type: ignore[misc]  # the package has no types
+    class Scripted(Model):
         def __init__(self, answers: list[Any]) -> None:
             super().__init__(model_id="scripted")
             self.answers = answers
@@ -201,10 +201,7 @@ def write_inspect(folder: Path) -> None:
         file.unlink()
     (folder / "logs").rmdir()
     # nothing of the machine and of the checkout belongs in a file that is kept
-    log.eval.packages = {}
-    log.eval.revision = None
-    log.eval.task_file = None
-    log.eval.model_args = {}
+    log.eval = log.eval.model_copy(update={"packages": {}, "revision": None, "task_file": None, "model_args": {}})
     write_eval_log(log, str(folder / "inspect.json"))
     write_eval_log(log, str(folder / "inspect.eval"))
 
