@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from coherence.core.config import MonitorConfig
+from coherence.core.errors import TranscriptError
 from coherence.core.readings import Counters, Evidence, MetricInput
 from coherence.core.registry import available, create_metric, create_reader, create_rule, lookup
 from coherence.metrics import (
@@ -23,6 +24,7 @@ from coherence.metrics import (
 )
 from coherence.policy.rules import builtin_rules
 from coherence.providers import CallableState, HashingEmbedder, StaticState, Step, Transcript, TranscriptState
+from coherence.providers.readers.source import Document, Source
 from coherence.state.reducer import AgentState
 from coherence.testing import Check, TableEmbedder, checks_for, sample_states
 
@@ -318,3 +320,60 @@ def test_checks_for_a_provider_that_returns_no_list_of_texts_is_found(
     broken = CallableState(**{source: lambda: returned})  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match=message):
         run(broken, "returns lists of texts")
+
+
+# Readers
+
+
+class Lines:
+    """Files of ``{"line": text}``."""
+
+    def matches(self, documents: Sequence[Document]) -> Any:
+        return bool(documents) and isinstance(documents[0].value, dict) and "line" in documents[0].value
+
+    def read(self, source: Source) -> Any:
+        for document in source.documents:
+            if not isinstance(document.value, dict) or not isinstance(document.value.get("line"), str):
+                raise TranscriptError(source.path, "expected {line}", document.line)
+            yield source.transcript([Step(role="user", content=document.value["line"])])
+
+
+def reader(**members: Any) -> Any:
+    return type("Lines", (Lines,), {"__doc__": Lines.__doc__, **members})()
+
+
+def test_checks_for_a_reader_that_keeps_the_contract_passes() -> None:
+    assert len(checks_for(Lines())) == 3
+    for check in checks_for(Lines()):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "message"),
+    [
+        ({"__doc__": None}, "is a reader", "has no docstring"),
+        ({"matches": lambda self, documents: None}, "matches without fail", "matches returns None for [None]"),
+        ({"read": lambda self, source: [5]}, "reads or refuses", "reads 5, which is no Transcript"),
+        (
+            {"read": lambda self, source: [Transcript(id="a", steps=())]},
+            "reads or refuses",
+            "reads a run without steps",
+        ),
+        (
+            {"read": lambda self, source: source.documents.clear() or []},
+            "reads or refuses",
+            "changes the documents",
+        ),
+    ],
+)
+def test_checks_for_what_is_wrong_with_a_reader_is_found(members: dict[str, Any], name: str, message: str) -> None:
+    assert_fails_only(reader(**members), name, message)
+
+
+@pytest.mark.parametrize("method", ["matches", "read"])
+def test_checks_for_a_reader_that_raises_lets_its_error_through(method: str) -> None:
+    def fail(self: object, given: object) -> object:
+        raise KeyError("kind")
+
+    with pytest.raises(KeyError, match="kind"):
+        run(reader(**{method: fail}), "matches without fail" if method == "matches" else "reads or refuses")

@@ -15,10 +15,13 @@ from coherence.core.registry import (
     Plugin,
     available,
     create_metric,
+    create_reader,
     is_scalar,
     lookup,
     metric,
     register,
+    shipped,
+    strangers,
     unregister,
 )
 from coherence.metrics import Cost, GoalDrift
@@ -293,3 +296,39 @@ def test_plugin_of_two_packages_with_one_name_the_listed_one_is_the_one_that_loa
     monkeypatch.syspath_prepend(tmp_path / "first")
     assert only("shared").origin == "first"
     assert only("shared").load() is lookup("metrics", "shared") is Cost
+
+
+# Readers
+
+
+class Reads:
+    """No files at all."""
+
+    def matches(self, documents: object) -> bool:
+        return False
+
+    def read(self, source: object) -> list[object]:
+        return []
+
+
+def test_create_reader_makes_a_class_and_takes_an_instance() -> None:
+    for given in (Reads, Reads()):
+        register(given, name="reads", group="readers")
+        try:
+            assert isinstance(create_reader("reads"), Reads)
+            assert strangers("readers") == ["reads"]
+        finally:
+            unregister("reads", "readers")
+    assert strangers("readers") == []
+
+
+def test_register_what_is_no_reader_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no method matches"):
+        register(object(), name="nothing", group="readers")
+    with pytest.raises(PluginError, match="no reader is called 'nothing'; known: anthropic, claude-code"):
+        create_reader("nothing")
+
+
+def test_shipped_readers_are_asked_in_the_order_of_the_file_and_chats_of_all_kinds_last() -> None:
+    assert shipped("readers")[0] == "export"
+    assert shipped("readers")[-2:] == ["anthropic", "openai"]
