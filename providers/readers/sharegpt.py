@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ _SPEAKERS: dict[str, Role] = {
     **dict.fromkeys(("observation", "tool", "tool_response", "function_response", "function"), "tool"),
     "system": "system",
 }
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _MEDIA = ("image", "video", "audio")
 
 
@@ -74,33 +76,30 @@ class ShareGPTReader:
 
 
 def _steps(turns: Iterable[_Turn]) -> Iterator[Step]:
-    waiting: list[str] = []
+    waiting: deque[str] = deque()
     for turn in turns:
         role, text = _SPEAKERS[turn.speaker or ""], turn.text()
         if role == "assistant":
             said, calls = ("", _calls(text)) if turn.speaker == "function_call" else _tagged(text)
-            waiting = [call.name for call in calls]
+            waiting = deque(call.name for call in calls)
             yield Step(role=role, content=said, tool_calls=tuple(calls))
         elif role == "tool":
             text = text.strip().removeprefix("<tool_response>").removesuffix("</tool_response>").strip()
-            yield Step(role=role, content=text, tool_name=waiting.pop(0) if waiting else None)
+            yield Step(role=role, content=text, tool_name=waiting.popleft() if waiting else None)
         else:
             yield Step(role=role, content=text)
 
 
 def _tagged(text: str) -> tuple[str, list[TranscriptCall]]:
-    """Return what is said, and the calls that stand in it between tags."""
-    said: list[str] = []
-    calls: list[TranscriptCall] = []
-    while True:
-        before, _, rest = text.partition("<tool_call>")
-        inside, closed, after = rest.partition("</tool_call>")
-        if not closed:
-            said.append(text)
-            return "\n".join(filter(None, (part.strip() for part in said))), calls
-        said.append(before)
-        calls += _calls(inside)
-        text = after
+    """Return what is said, and the calls that stand in it between tags; a tag that is never closed is text."""
+    first, *rest = text.split(_OPEN)
+    said, calls = [first], list[TranscriptCall]()
+    for part in rest:
+        inside, closed, after = part.partition(_CLOSE)
+        if closed:
+            calls += _calls(inside)
+        said.append(after if closed else _OPEN + part)
+    return "".join(said).strip() if calls else text, calls
 
 
 def _calls(text: str) -> list[TranscriptCall]:

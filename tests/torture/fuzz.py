@@ -122,6 +122,11 @@ TARGETS: dict[str, tuple[Callable[[str], None], tuple[Any, ...]]] = {
     "readers": (
         fuzz_readers,
         (
+            [{"type": "human", "data": {"content": "hi"}}, {"lc": 1, "id": ["AIMessage"], "kwargs": {"content": "x"}}],
+            [{"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "f", "content": {"kind": "x"}}]}],
+            [{"task": "hi", "task_images": None}, {"step_number": 1, "timing": {}, "model_output": "x", "error": {}}],
+            {"conversations": [{"from": "gpt", "value": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'}]},
+            {"status": "x", "eval": {}, "samples": [{"messages": [{"role": "tool", "content": [], "error": {}}]}]},
             [
                 {"role": "user", "content": "hi"},
                 {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,21 @@ def test_sharegpt_reader_a_list_of_calls_is_made_at_once_and_other_texts_are_kep
 def test_sharegpt_reader_a_tag_that_is_never_closed_is_text(tmp_path: Path) -> None:
     text = "Wait. <tool_call>{" * 3
     assert read(tmp_path, HUMAN, {"from": "gpt", "value": text}).steps[1].content == text
+
+
+def test_sharegpt_reader_what_stands_around_calls_is_said(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "ls"}</tool_call>'
+    step = read(tmp_path, HUMAN, {"from": "gpt", "value": f"First.\n{call}\nThen {call}<tool_call>"}).steps[1]
+    assert step.content == "First.\n\nThen <tool_call>"
+    assert step.tool_calls == (TranscriptCall("ls"),) * 2
+
+
+@pytest.mark.slow
+def test_sharegpt_reader_many_calls_take_time_in_proportion(tmp_path: Path) -> None:
+    many = "<tool_call>x</tool_call>" * 200_000  # in the square of it, these 5 MB would take minutes
+    started = time.process_time()
+    assert len(read(tmp_path, HUMAN, {"from": "gpt", "value": many}).steps[1].tool_calls) == 200_000
+    assert time.process_time() - started < 20
 
 
 def test_sharegpt_reader_roles_and_contents_of_other_sets(tmp_path: Path) -> None:
