@@ -386,6 +386,7 @@ class _ModelCall:
         self.named: dict[str, Any] = dict(named)
         self._run = run
         self._turn = Turn("")
+        self._began = 0.0
 
     def begin(self) -> None:
         watch, where = self._run.watch, self._request()
@@ -400,6 +401,7 @@ class _ModelCall:
             else:
                 arguments[key] = _CHAT.guided({"messages": messages}, hint)["messages"]
             watch.arrived(hint)
+        self._began = time.monotonic()
 
     def _request(self) -> tuple[Any, Any] | None:
         """Return the arguments that hold the request, and its place among them."""
@@ -412,10 +414,11 @@ class _ModelCall:
         return None
 
     def end(self, value: Any) -> None:
+        seconds = time.monotonic() - self._began
         watch, told = self._run.watch, plain(value)
         is_completion = isinstance(told, Mapping) and "choices" in told
         answer = _CHAT.answer(told) if is_completion else Answer(value if isinstance(value, str) else str(value))
-        watch.answered(answer, self._turn)
+        watch.answered(answer._replace(duration_s=seconds), self._turn)
         judged = [watch.judge(call.id, call.name, call.arguments) for call in answer.calls]
         if refused := [each for each in judged if each is not None]:
             error = watch.blocked(refused)

@@ -60,6 +60,8 @@ class Answer(NamedTuple):
     id: str | None = None
     finished: bool = True
     """False if the model had not come to its end."""
+    duration_s: float | None = None
+    """Time from the request to the end of the answer, in seconds."""
 
     @property
     def has_usage(self) -> bool:
@@ -195,6 +197,7 @@ class Conversation:
                 tokens_cached=answer.tokens_cached,
                 model=answer.model,
                 response_id=answer.id,
+                duration_s=answer.duration_s,
             )
 
     def called(self, tool: str, arguments: Any, call: str | None) -> None:

@@ -149,6 +149,10 @@ class Watch:
             self.monitor.fault("wrap", error)
             return None
 
+    def failed(self, error: BaseException) -> None:
+        """Record that no answer came, or that a part of this package failed."""
+        self.monitor.fault("model", f"{type(error).__name__}: {error}")
+
     def refusal(self, call: str | None, tool: str, arguments: Any) -> str:
         """Return why a call must not run, in words for the agent; empty if it may. As :meth:`judge`."""
         refused = self.judge(call, tool, arguments)
