@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -40,8 +40,6 @@ _FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
 _LOG = logging.getLogger("coherence")
 
 _ACTIVE: ContextVar[CoherenceCrew | None] = ContextVar("coherence_crew", default=None)
-_CALLER: ContextVar[str | None] = ContextVar("coherence_crew_caller", default=None)
-"""Name of the agent whose tool runs: an agent that works inside of it answers to that one."""
 _SPENT: ContextVar[_Spent | None] = ContextVar("coherence_crew_spent", default=None)
 
 
@@ -58,18 +56,18 @@ class CoherenceCrew:
 
     Parameters
     ----------
+    agent : str
+        Name of an agent whose role is empty.
     agents : Agents, optional
-        Agents of yours, in place of all other arguments. The block does not close them.
+        Agents of yours, in place of ``options``. The block does not close them.
     **options
         Arguments of :class:`~coherence.frameworks.agents.Agents`: ``goal``, ``store``, ``guide``, ``budget``,
-        ``config``, ``monitor``, ``fleet``, and ``agent``, the name of an agent whose role is empty.
+        ``config``, ``monitor`` and ``fleet``.
 
     Raises
     ------
-    TypeError
-        For ``agents`` that are no :class:`~coherence.frameworks.agents.Agents`, or that come with other arguments.
     ValueError
-        For arguments that exclude each other.
+        For ``agents`` together with options, and for options that exclude each other.
 
     Notes
     -----
@@ -78,13 +76,9 @@ class CoherenceCrew:
     they share the model.
     """
 
-    def __init__(self, agents: Agents | None = None, **options: Any) -> None:
-        if agents is not None and not isinstance(agents, Agents):
-            raise TypeError(f"agents must be coherence.frameworks.agents.Agents, not {type(agents).__name__}")
-        if agents is not None and options:
-            raise TypeError(f"give {', '.join(options)} to the Agents that you pass, or pass no agents")
+    def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
         self._owns = agents is None
-        self.agents = Agents(**options) if agents is None else agents
+        self.agents = Agents.joined(agents, agent, options)
         """The watched agents by role, with their fleet."""
         self._lock = threading.Lock()
         self._open: dict[str, _OpenCall] = {}
@@ -140,12 +134,13 @@ class CoherenceCrew:
         name, watch = found
         call = self._call(name, context.tool_name, context.tool_input)
         refusal = watch.refusal(call, context.tool_name, dict(context.tool_input))
-        tool = _Tool(context.tool_input, call, watch, refusal, time.perf_counter(), _CALLER.get())
+        work = None if refusal else self.agents.at_work(name)
+        tool = _Tool(context.tool_input, call, watch, refusal, time.perf_counter(), work)
         with self._lock:
             _keep(self._tools, id(context.tool_input), tool)
-        if refusal:
+        if work is None:
             return False
-        _CALLER.set(name)
+        work.__enter__()
         return None
 
     def _after_tool(self, context: ToolCallHookContext) -> str | None:
@@ -154,13 +149,14 @@ class CoherenceCrew:
             tool = self._tools.pop(id(context.tool_input), None)
         if tool is None:
             return None
-        if tool.refusal:
+        if tool.work is None:
             return tool.refusal
-        _CALLER.set(tool.caller)
         text, raw = context.tool_result or "", context.raw_tool_result
         failed = text.startswith(_FAILED) or detect_tool_failure(raw) is not None
         took = time.perf_counter() - tool.began
         tool.watch.result(tool.call, text, error=failed or None, tool=context.tool_name, duration_s=took)
+        with suppress(ValueError):  # a tool that went on in another context leaves nothing in this one
+            tool.work.__exit__(None, None, None)
         return None
 
     def _completed(self, source: Any, event: LLMCallCompletedEvent) -> None:
@@ -190,12 +186,9 @@ class CoherenceCrew:
                 del self._open[found]
             return found
 
-    def _joined(self, name: str, agent: Any, task: Any) -> None:
+    def _join(self, name: str, agent: Any, task: Any) -> None:
         """Let the pressure of those reach an agent whose work it goes on with; once for each task."""
-        caller = _CALLER.get()
-        if caller is not None and caller != name:
-            self.agents.handed_over(caller, name)
-            self.agents.handed_over(name, caller)
+        self.agents.began(name)
         key = (name, str(getattr(task, "id", "")))
         with self._lock:
             if task is None or key in self._begun:
@@ -224,7 +217,8 @@ class _Tool(NamedTuple):
     watch: Watch
     refusal: str
     began: float
-    caller: str | None
+    work: AbstractContextManager[None] | None
+    """Has agents that begin in the tool work for the one that called it; ``None`` for a refused call."""
 
 
 class _Spent:
@@ -260,6 +254,8 @@ class _Request:
         if self._agent is not None and (found := crew._watched(self._agent)) is not None:
             self._name, self._watch = found
         self._turn = Turn("")
+        self._hint = ""
+        self._began = 0.0
         self._before = _counted(model)
 
     def begin(self) -> None:
@@ -269,9 +265,9 @@ class _Request:
             return
         _KNOWN[id(self._model)].agent = self._agent
         try:
-            self._crew._joined(self._name, self._agent, self.named.get("from_task"))
+            self._crew._join(self._name, self._agent, self.named.get("from_task"))
         except Exception as error:
-            watch.monitor.fault("crewai", error)
+            watch.failed(error)
         messages = self.args[0] if self.args else self.named.get("messages")
         self._turn = watch.asked(_CHAT, {"messages": _read(messages)})
         try:
@@ -285,21 +281,24 @@ class _Request:
                 self.args = (copy, *self.args[1:])
             else:
                 self.named["messages"] = copy
-            watch.arrived(hint)
+            self._hint = hint
+        self._began = time.perf_counter()
 
     def end(self, value: Any) -> None:
         """Record the answer."""
-        watch = self._watch
+        watch, took = self._watch, time.perf_counter() - self._began
         if watch is None:
             return
+        watch.arrived(self._hint)
         try:
             calls = [_call_of(each) for each in value] if isinstance(value, list) else []
             for call in calls:
                 if call is not None:
                     self._crew._expect(self._name, *call)
-            watch.answered(_CHAT.answer(self._completion(value, [call for call in calls if call])), self._turn)
+            answer = _CHAT.answer(self._completion(value, [call for call in calls if call]))
+            watch.answered(answer._replace(duration_s=took), self._turn)
         except Exception as error:
-            watch.monitor.fault("crewai", error)
+            watch.failed(error)
 
     def _completion(self, value: Any, calls: list[tuple[str, str, Any]]) -> dict[str, Any]:
         """Return the answer as a chat completion."""
@@ -323,7 +322,7 @@ class _Request:
     def failed(self, error: BaseException) -> None:
         """Record that no answer came."""
         if self._watch is not None and not isinstance(error, HookAborted):
-            self._watch.monitor.fault("model", f"{type(error).__name__}: {error}")
+            self._watch.failed(error)
 
 
 class _Known:
