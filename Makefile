@@ -109,10 +109,10 @@ $(VENV)/frameworks.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e '.[frameworks]'
 	@touch $@
 
-# CrewAI pins versions of some hundred packages: an environment of its own, without our constraints
-.venv-crewai/crewai.stamp: $(VENV)/base.stamp pyproject.toml
+# CrewAI's own pins exclude ours: an environment of its own, of which constraints.txt fixes CrewAI alone
+.venv-crewai/crewai.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-crewai
-	.venv-crewai/bin/python -m pip --disable-pip-version-check --quiet install 'crewai==1.15.30' -e '.[crewai,dev]'
+	.venv-crewai/bin/python -m pip --disable-pip-version-check --quiet install "$$(grep '^crewai==' constraints.txt)" -e '.[crewai,dev]'
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/run.stamp

@@ -43,7 +43,7 @@ _ACTIVE: ContextVar[CoherenceCrew | None] = ContextVar("coherence_crew", default
 _SPENT: ContextVar[_Spent | None] = ContextVar("coherence_crew_spent", default=None)
 
 
-class CoherenceStopped(CoherenceBlocked, HookAborted):  # type: ignore[misc]
+class _Stopped(CoherenceBlocked, HookAborted):  # type: ignore[misc]
     """A used-up budget, raised as what CrewAI neither retries nor hands to an agent."""
 
     def __init__(self, blocked: CoherenceBlocked) -> None:
@@ -263,17 +263,16 @@ class _Request:
         watch = self._watch
         if watch is None:
             return
-        _KNOWN[id(self._model)].agent = self._agent
+        messages, hint = self.args[0] if self.args else self.named.get("messages"), ""
         try:
+            _asks(self._model, self._agent)
             self._crew._join(self._name, self._agent, self.named.get("from_task"))
-        except Exception as error:
-            watch.failed(error)
-        messages = self.args[0] if self.args else self.named.get("messages")
-        self._turn = watch.asked(_CHAT, {"messages": _read(messages)})
-        try:
+            self._turn = watch.asked(_CHAT, {"messages": _read(messages)})
             hint = watch.ask()
         except CoherenceBlocked as blocked:
-            raise CoherenceStopped(blocked) from None
+            raise _Stopped(blocked) from None
+        except Exception as error:  # the crew goes on
+            watch.failed(error)
         if hint and isinstance(messages, str | list):
             told = {"role": "user", "content": hint}
             copy = f"{messages}\n\n{hint}" if isinstance(messages, str) else [*messages, told]
@@ -416,6 +415,11 @@ def _watching(model: Any, name: str, inner: Callable[..., Any], put: Any) -> Any
         watching = call
     watching.watches, watching.put = model, put
     return watching
+
+
+def _asks(model: Any, agent: Any) -> None:
+    if (known := _KNOWN.get(id(model))) is not None:
+        known.agent = agent
 
 
 def _last_agent(model: Any) -> Any:

@@ -437,6 +437,7 @@ def test_coherence_crew_goes_on_if_it_fails_itself(monkeypatch: pytest.MonkeyPat
 
     for name in ("items", "answer"):
         monkeypatch.setattr(ChatWire, name, broken)
+    monkeypatch.setattr(CoherenceCrew, "_join", broken)
     with ModelStub([LOOP[0], DONE]) as stub, CoherenceCrew(config=MANUAL) as watch:
         assert crew(task(agent(model(stub), "shop", shell([])))).kickoff().raw == "Done."
         assert {each.where for each in told_by(of_role(watch), Fault)} == {"wrap", "model"}
