@@ -186,18 +186,21 @@ class CoherenceCrew:
                 del self._open[found]
             return found
 
-    def _join(self, name: str, agent: Any, task: Any) -> None:
+    def _join(self, watch: Watch, name: str, agent: Any, task: Any) -> None:
         """Let the pressure of those reach an agent whose work it goes on with; once for each task."""
-        self.agents.began(name)
-        key = (name, str(getattr(task, "id", "")))
-        with self._lock:
-            if task is None or key in self._begun:
-                return
-            _keep(self._begun, key, None)
-        for before in _tasks_before(agent, task):
-            role = getattr(getattr(before, "output", None), "agent", None)
-            if isinstance(role, str) and role.strip():
-                self.agents.handed_over(role.strip(), name)
+        try:
+            self.agents.began(name)
+            key = (name, str(getattr(task, "id", "")))
+            with self._lock:
+                if task is None or key in self._begun:
+                    return
+                _keep(self._begun, key, None)
+            for before in _tasks_before(agent, task):
+                role = getattr(getattr(before, "output", None), "agent", None)
+                if isinstance(role, str) and role.strip():
+                    self.agents.handed_over(role.strip(), name)
+        except Exception as error:
+            watch.failed(error)
 
 
 class _OpenCall(NamedTuple):
@@ -264,9 +267,9 @@ class _Request:
         if watch is None:
             return
         messages, hint = self.args[0] if self.args else self.named.get("messages"), ""
+        _asks(self._model, self._agent)
+        self._crew._join(watch, self._name, self._agent, self.named.get("from_task"))
         try:
-            _asks(self._model, self._agent)
-            self._crew._join(self._name, self._agent, self.named.get("from_task"))
             self._turn = watch.asked(_CHAT, {"messages": _read(messages)})
             hint = watch.ask()
         except CoherenceBlocked as blocked:

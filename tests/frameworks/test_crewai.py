@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import subprocess
 import sys
@@ -34,6 +35,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of packages that CrewAI imports
     crewai = pytest.importorskip("crewai")
     from crewai import BaseLLM
+    from crewai.events import AgentExecutionStartedEvent, crewai_event_bus
     from crewai.hooks.dispatch import get_scoped_hooks
     from crewai.tools import tool
     from crewai.tools.tool_failure import ToolExecutionFailedError
@@ -288,9 +290,18 @@ def test_coherence_crew_stops_at_a_budget_at_once_and_the_caller_is_told() -> No
     steps: list[Step] = [(Tool("bash", {"command": f"ls {at}"}, f"call_{at}"),) for at in range(9)]
     with ModelStub(steps) as stub, CoherenceCrew(config=MANUAL, budget={"tokens": 2 * spent - 1}):
         made = crew(task(agent(model(stub), "shop", shell([]), max_retry_limit=2)))
-        with pytest.raises(CoherenceBlocked, match="The request was not sent"):
-            made.kickoff()
+        begun: list[Any] = []
+
+        def count(source: Any, event: Any) -> None:
+            begun.append(event)
+
+        with crewai_event_bus.scoped_handlers():
+            crewai_event_bus.on(AgentExecutionStartedEvent)(count)
+            with pytest.raises(CoherenceBlocked, match="The request was not sent"):
+                made.kickoff()
+            crewai_event_bus.flush()
         assert len(stub.asked) == 2  # the second answer uses the budget up, and CrewAI asks no third time
+        assert len(begun) == 1  # of the three times that max_retry_limit allows
 
 
 def test_coherence_crew_joins_the_agents_of_tasks_that_build_on_each_other() -> None:
@@ -346,6 +357,18 @@ def test_coherence_crew_records_each_copy_of_a_crew_once_and_leaves_its_counts_a
     assert counts[0] == counts[1]
     assert said == ["one", "two", "three"]
     assert spent == [PER_CALL["input"]] * 3
+
+
+def test_coherence_crew_lets_a_copy_of_a_model_ask_for_itself() -> None:
+    with ModelStub([DONE, DONE, DONE]) as stub, CoherenceCrew(config=MANUAL) as watch:
+        llm = model(stub)
+        crew(task(agent(llm))).kickoff()
+        other = copy.copy(llm)
+        other.model = "other"
+        for _ in range(2):
+            crew(task(agent(other))).kickoff()
+        assert [asked.body["model"] for asked in stub.asked] == ["m", "other", "other"]
+        assert [each.model for each in told_by(of_role(watch), Usage)] == ["m", "other", "other"]
 
 
 def test_coherence_crew_watches_a_request_that_is_awaited() -> None:
@@ -437,7 +460,7 @@ def test_coherence_crew_goes_on_if_it_fails_itself(monkeypatch: pytest.MonkeyPat
 
     for name in ("items", "answer"):
         monkeypatch.setattr(ChatWire, name, broken)
-    monkeypatch.setattr(CoherenceCrew, "_join", broken)
+    monkeypatch.setattr(Agents, "began", broken)
     with ModelStub([LOOP[0], DONE]) as stub, CoherenceCrew(config=MANUAL) as watch:
         assert crew(task(agent(model(stub), "shop", shell([])))).kickoff().raw == "Done."
         assert {each.where for each in told_by(of_role(watch), Fault)} == {"wrap", "model"}
