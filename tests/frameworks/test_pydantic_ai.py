@@ -209,7 +209,7 @@ def test_coherence_joins_an_agent_that_a_tool_runs() -> None:
     writer = Agent(scripted(script(said("Written."))), capabilities=[Coherence("writer", agents=agents)])
 
     async def delegate() -> str:
-        return (await writer.run("Write the summary.")).output
+        return str((await writer.run("Write the summary.")).output)
 
     planner = Agent(
         scripted(script(said("I delegate.", "delegate"), said("Done."))),
