@@ -20,8 +20,11 @@ DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
 RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
 
 ENDINGS = {"gauge": ("",), "counter": ("",), "histogram": ("_bucket", "_sum", "_count")}
-LABELS = {f"{family.name}{ending}": {"agent", family.label, *(["le"] if ending == "_bucket" else [])} - {""}
-          for family in FAMILIES for ending in ENDINGS[family.kind]} | {FORGOTTEN: set[str](), "up": {"job"}}  # fmt: skip
+LABELS = {
+    f"{family.name}{ending}": {"agent", family.label, *(["le"] if ending == "_bucket" else [])} - {""}
+    for family in FAMILIES
+    for ending in ENDINGS[family.kind]
+} | {FORGOTTEN: set[str](), "up": {"job"}}
 """Sample that is exposed, or made by Prometheus itself -> its labels beside those of the scrape."""
 
 WORDS = {
@@ -82,7 +85,11 @@ def test_monitoring_examples_the_dashboard_is_one_that_grafana_reads() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in panels:
         place = panel["gridPos"]
-        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
         assert place["x"] + place["w"] <= 24 and not cells & taken, panel["title"]  # a row of Grafana has 24 columns
         taken |= cells
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
