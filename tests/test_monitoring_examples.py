@@ -28,7 +28,7 @@ LABELS = {
 """Sample that is exposed, or made by Prometheus itself -> its labels beside those of the scrape."""
 
 WORDS = {
-    *("and", "on", "by", "sum", "count", "topk", "rate", "increase", "time", "histogram_quantile", "label_values"),
+    *("and", "on", "by", "sum", "count", "topk", "rate", "increase", "time", "histogram_quantile"),
 }
 """Words of PromQL that the files use."""
 
@@ -55,7 +55,9 @@ def names_and_labels(query: str) -> tuple[set[str], set[str]]:
     query = re.sub(r"\[[^]]*\]", " ", query)  # spans of time
     query = re.sub(r"\{([^}]*)\}", take, query)
     query = re.sub(r"\b(?:by|on)\s*\(([^)]*)\)", take, query)
-    query = re.sub(r"(?<=label_values\()(\w+), (\w+)", lambda found: (labels.add(found[2]), found[1])[1], query)
+    if found := re.fullmatch(r"label_values\((\w+), (\w+)\)", query):
+        query = found[1]
+        labels.add(found[2])
     return set(re.findall(r"[a-zA-Z_]\w*", query)) - WORDS, labels
 
 
