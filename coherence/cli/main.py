@@ -33,6 +33,7 @@ COMMANDS = {
     "log": "sessions:log",
     "mcp": "mcp:mcp",
     "metrics": "runs:metrics",
+    "prometheus": "prometheus:prometheus",
     "purge": "sessions:purge",
     "replay": "sessions:replay",
     "schema": "runs:schema",
