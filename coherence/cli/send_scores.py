@@ -39,19 +39,22 @@ WAIT_S = 300.0
     type=click.Choice(("trace", "session")),
     help="What the name of a session is there. Default: an id of a trace by its form, else a session.",
 )
-def send_scores(target: str | None, store: Path | None, platform: PlatformName, kind: Target | None) -> None:
+@click.option("--project", metavar="UUID", help="Id of the project in LangSmith, which newer servers want.")
+def send_scores(
+    target: str | None, store: Path | None, platform: PlatformName, kind: Target | None, project: str | None
+) -> None:
     """Send the newest index and decision of recorded sessions as scores to a platform.
 
     FILE is a store; AGENT means its newest session; without a target, all sessions are sent. Sent again, they replace
     those that were sent before. Exit status: 0 ok, 1 something could not be sent, 2 bad usage.
     """
-    from coherence.export.scores import PlatformError, ScoreSink
+    from coherence.export.scores import PlatformError, ScoreSink, platform_of
 
     path, name = split_target(target, store)
     try:
         with opened(path) as kept:
             rows = find_sessions(kept, name)
-            sink = ScoreSink(platform, target=kind, most_waiting=max(2 * len(rows), 1))
+            sink = ScoreSink(platform_of(platform, project=project), target=kind, most_waiting=max(2 * len(rows), 1))
             known = sent = 0
             for row in rows:
                 standing = _standing(kept, row)

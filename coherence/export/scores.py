@@ -80,7 +80,9 @@ class Platform(NamedTuple):
     """Yields the requests about a session; raises PlatformError where the platform cannot know it."""
 
 
-def platform_of(name: PlatformName, environment: Mapping[str, str] | None = None) -> Platform:
+def platform_of(
+    name: PlatformName, environment: Mapping[str, str] | None = None, *, project: str | None = None
+) -> Platform:
     """Return a platform, by the variables of the environment that its own client reads.
 
     Parameters
@@ -91,11 +93,14 @@ def platform_of(name: PlatformName, environment: Mapping[str, str] | None = None
         LANGSMITH_ENDPOINT, LANGSMITH_WORKSPACE_ID (or LANGCHAIN_…).
     environment : mapping of str to str, optional
         Default: that of the process.
+    project : str, optional
+        Id of the project that holds the traces, a UUID. LangSmith's newer servers refuse feedback without it; the
+        others take none.
 
     Raises
     ------
     ValueError
-        If there is no such platform.
+        If there is no such platform, or the project is none.
     PlatformError
         If a variable is missing.
 
@@ -106,9 +111,14 @@ def platform_of(name: PlatformName, environment: Mapping[str, str] | None = None
     >>> [post.body["key"] for post in platform.posts(Standing("a", session, 0.0, 0.9, "green", "continue"), None)]
     ['coherence.index', 'coherence.decision']
     """
-    if name not in _MAKERS:
+    if name not in PLATFORMS:
         raise ValueError(f"platform must be one of {', '.join(PLATFORMS)}, not {name!r}")
-    return _MAKERS[name](os.environ if environment is None else environment)
+    given = os.environ if environment is None else environment
+    if name == "langsmith":
+        return _langsmith(given, project)
+    if project is not None:
+        raise ValueError(f"project is for langsmith alone, not for {name}")
+    return _langfuse(given) if name == "langfuse" else _phoenix(given)
 
 
 class ScoreSink:
@@ -252,10 +262,14 @@ def _phoenix(given: Mapping[str, str]) -> Platform:
     return Platform("phoenix", {"Authorization": f"Bearer {key}"} if key else {}, posts)
 
 
-def _langsmith(given: Mapping[str, str]) -> Platform:
+def _langsmith(given: Mapping[str, str], project: str | None) -> Platform:
     key = _needed(given, "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
     base = _base(given, ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"), "https://api.smith.langchain.com")
     workspace = given.get("LANGSMITH_WORKSPACE_ID", "").strip()
+    try:
+        held = {} if project is None else {"session_id": str(uuid.UUID(project))}
+    except ValueError as error:
+        raise ValueError(f"project must be the id of a project, a UUID, not {excerpt(project or '', 60)!r}") from error
 
     def posts(found: Standing, target: Target | None) -> Iterator[Post]:
         try:
@@ -268,7 +282,7 @@ def _langsmith(given: Mapping[str, str]) -> Platform:
                 "so the session must have the id of its trace as its name"
             )
         # the first run of a trace has the trace's id
-        shared = {"run_id": trace, "trace_id": trace, "feedback_source": {"type": "api", "metadata": {}}}
+        shared = {"run_id": trace, "trace_id": trace, "feedback_source": {"type": "api", "metadata": {}}, **held}
         extra = {"agent": found.agent, "light": found.light}
         if found.index is not None:
             score = {"key": INDEX, "score": round(found.index, 4), "comment": found.light}  # more digits are refused
@@ -278,13 +292,6 @@ def _langsmith(given: Mapping[str, str]) -> Platform:
 
     headers = {"x-api-key": key, **({"X-Tenant-Id": quote(workspace)} if workspace else {})}
     return Platform("langsmith", headers, posts)
-
-
-_MAKERS: Mapping[str, Callable[[Mapping[str, str]], Platform]] = {
-    "langfuse": _langfuse,
-    "phoenix": _phoenix,
-    "langsmith": _langsmith,
-}
 
 
 def _needed(given: Mapping[str, str], *names: str) -> str:

@@ -4,133 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import uuid
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from jsonschema import Draft202012Validator
+from score_server import PROJECT, RUN, TRACE, Server, standing
 
 from coherence import Monitor
 from coherence.cli.main import main
 from coherence.export import webhook
 from coherence.export.scores import PLATFORMS, PlatformError, PlatformName, ScoreSink, Standing, Target, platform_of
 from coherence.store.store import Store
-
-TRACE = "0af7651916cd43dd8448eb211c80319c"
-RUN = "7b1e1b52-9c9a-4b8e-8a6e-0d0f8f5a0c11"
-SESSIONS: dict[PlatformName, str] = {"langfuse": TRACE, "phoenix": TRACE, "langsmith": RUN}
-
-TEXT, OBJECT = {"type": "string", "minLength": 1}, {"type": "object"}
-ANNOTATION = {
-    "type": "object",
-    "properties": {
-        "name": TEXT,
-        "annotator_kind": {"enum": ["LLM", "CODE", "HUMAN"]},
-        "trace_id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-        "session_id": TEXT,
-        "result": {
-            "type": "object",
-            "properties": {"label": TEXT, "score": {"type": "number"}, "explanation": TEXT},
-            "additionalProperties": False,
-            "minProperties": 1,
-        },
-        "metadata": OBJECT,
-        "identifier": TEXT,
-    },
-    "required": ["name", "annotator_kind", "result"],
-    "additionalProperties": False,
-}
-SCORE = {
-    "type": "object",
-    "properties": {
-        "id": TEXT,
-        "traceId": TEXT,
-        "sessionId": TEXT,
-        "name": TEXT,
-        "value": {"type": ["number", "string"]},
-        "dataType": {"enum": ["NUMERIC", "CATEGORICAL", "BOOLEAN", "TEXT"]},
-        "comment": {"type": "string"},
-        "metadata": OBJECT,
-        "timestamp": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*\+00:00$"},
-    },
-    "required": ["name", "value"],
-    "additionalProperties": False,
-    "oneOf": [{"required": ["traceId"]}, {"required": ["sessionId"]}],
-}
-UUID = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
-FEEDBACK = {
-    "type": "object",
-    "properties": {
-        "id": UUID,
-        "run_id": UUID,
-        "trace_id": UUID,
-        "key": TEXT,
-        "score": {"type": "number"},
-        "value": {"type": "string"},
-        "comment": {"type": "string"},
-        "feedback_source": {"type": "object", "required": ["type"]},
-        "extra": OBJECT,
-    },
-    "required": ["key", "run_id"],
-    "additionalProperties": False,
-}
-DOCUMENTED: dict[str, dict[str, Any]] = {
-    "/api/public/scores": SCORE,
-    "/v1/trace_annotations": {"type": "object", "properties": {"data": {"type": "array", "items": ANNOTATION}}},
-    "/v1/session_annotations": {"type": "object", "properties": {"data": {"type": "array", "items": ANNOTATION}}},
-    "/feedback": FEEDBACK,
-}
-"""Path -> the body that the platform's reference documents."""
-
-
-class Server(ThreadingHTTPServer):
-    """Takes what is documented, keeps it, and answers anything else by 400; at first it fails as often as told."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[str, dict[str, str], Any]] = []
-        self.wrong: list[str] = []
-        self.failures = 0
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def environment(self) -> dict[str, str]:
-        return {
-            "LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": "sk-lf-2", "LANGFUSE_BASE_URL": f"{self.url}/",
-            "PHOENIX_ENDPOINT": self.url, "PHOENIX_API_KEY": "px",
-            "LANGSMITH_ENDPOINT": self.url, "LANGSMITH_API_KEY": "ls", "LANGSMITH_WORKSPACE_ID": "w",
-        }  # fmt: skip
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status = 200
-        if self.server.failures:
-            self.server.failures -= 1
-            status = 503
-        elif self.path not in DOCUMENTED:
-            self.server.wrong.append(self.path)
-            status = 404
-        elif found := [error.message for error in Draft202012Validator(DOCUMENTED[self.path]).iter_errors(body)]:
-            self.server.wrong += found
-            status = 400
-        else:
-            self.server.got.append((self.path, dict(self.headers), body))
-        self.send_response(status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        return
 
 
 @pytest.fixture
@@ -143,11 +30,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made.shutdown()
     made.server_close()
     assert made.wrong == []
-
-
-def standing(platform: PlatformName, **changes: Any) -> Standing:
-    given = {"session": SESSIONS[platform], "index": 0.25, "light": "orange", "decision": "warn", "why": "It loops."}
-    return Standing(**{"agent": "fixer", "ts": 1735689600.0, **given, **changes})
 
 
 def sent(server: Server, platform: PlatformName, *found: Standing, target: Target | None = None) -> list[Any]:
@@ -264,6 +146,10 @@ def test_platform_of_says_which_variable_is_missing() -> None:
         platform_of("other", {})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="target must be one of trace, session or None, not 'span'"):
         ScoreSink("phoenix", target="span")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="project must be the id of a project, a UUID, not 'default'"):
+        platform_of("langsmith", {"LANGSMITH_API_KEY": "k"}, project="default")
+    with pytest.raises(ValueError, match="project is for langsmith alone, not for phoenix"):
+        platform_of("phoenix", {}, project=PROJECT)
     assert platform_of("phoenix", {}).headers == {}
     posts = platform_of("phoenix", {"PHOENIX_COLLECTOR_ENDPOINT": "http://h/v1/traces"}).posts
     assert [post.url for post in posts(standing("phoenix"), None)] == ["http://h/v1/trace_annotations"]
@@ -296,10 +182,11 @@ def test_send_scores_sends_every_session_of_a_store(server: Server, store: Path)
 
 
 def test_send_scores_passes_over_what_a_platform_cannot_know(server: Server, store: Path) -> None:
-    result = call(store, "--to", "langsmith")
+    result = call(store, "--to", "langsmith", "--project", PROJECT)
     assert result.exit_code == 1
     # a trace's id in 32 digits is a UUID, too
     assert result.stdout == "2 sessions to langsmith: 4 requests accepted\n"
+    assert {body["session_id"] for _, _, body in server.got} == {PROJECT}
     assert "passed over: fixer/chat-1: LangSmith takes feedback on traces" in result.stderr
 
 

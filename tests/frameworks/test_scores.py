@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from export.test_scores import RUN, TRACE, Server, standing
+import score_server
+from score_server import PROJECT, RUN, TRACE, Server, standing
 
-from coherence.export.scores import PlatformName, ScoreSink
+from coherence.export.scores import PlatformName, ScoreSink, platform_of
 
 pytestmark = pytest.mark.frameworks
 
@@ -29,25 +30,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def ours(server: Server, platform: PlatformName) -> list[tuple[str, dict[str, str], Any]]:
-    sink = ScoreSink(platform)
+    sink = ScoreSink(platform_of(platform, project=PROJECT if platform == "langsmith" else None))
     sink.send(standing(platform))
     assert sink.close(30)
     found, server.got = server.got, []
     return found
 
 
-def test_score_sink_sends_what_the_client_of_langsmith_sends(server: Server) -> None:
+def test_score_sink_sends_what_the_client_of_langsmith_sends(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = ours(server, "langsmith")
     client = langsmith.Client(info={}, auto_batch_tracing=False)
-    from export import test_scores
-
-    test_scores.FEEDBACK["additionalProperties"] = True
-    try:
-        for _, _, body in sent:
-            fields = {name: body[name] for name in ("key", "score", "value", "comment", "extra") if name in body}
-            client.create_feedback(RUN, trace_id=RUN, feedback_id=body["id"], **fields)
-    finally:
-        test_scores.FEEDBACK["additionalProperties"] = False
+    monkeypatch.setitem(score_server.FEEDBACK, "additionalProperties", True)  # the client adds times
+    for _, _, body in sent:
+        fields = {name: body[name] for name in ("key", "score", "value", "comment", "extra") if name in body}
+        client.create_feedback(RUN, trace_id=RUN, session_id=PROJECT, feedback_id=body["id"], **fields)
     assert server.wrong == []
     for (path, headers, body), (other_path, other_headers, other) in zip(sent, server.got, strict=True):
         assert path == other_path
