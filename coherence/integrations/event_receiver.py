@@ -22,6 +22,9 @@ EVENTS, HEALTH = "/v1/events", "/health"
 
 JSON_LINES = ("application/x-ndjson", "application/jsonl")
 
+_BY_METHOD, _BY_YOU = "m.unblock() lets it through", "if the user agrees, run it all the same"
+"""End of the reason of a refusal, which names a method, and what replaces it: no event ends a block."""
+
 SCHEMA = "coherence.collect/1"
 """Schema of an answer."""
 
@@ -82,7 +85,7 @@ def _standing(agent: str, session: str, monitor: Monitor, answers: list[tuple[Ch
             {
                 "tool": check.tool,
                 "decision": answer.kind,
-                "message": answer.message,
+                "message": answer.message.replace(_BY_METHOD, _BY_YOU),
                 "refusal": monitor.refusal_id(answer) or None,
             }
             for check, answer in answers

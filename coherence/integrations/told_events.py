@@ -205,7 +205,11 @@ def _values(text: str) -> list[tuple[str, Any]]:
     except RecursionError as error:
         raise BadEventError("the JSON is nested too deep") from error
     else:
-        return [(f"event {at}", value) for at, value in enumerate(whole, 1)] if type(whole) is list else [("", whole)]
+        return (
+            [(f"event {at}", value) for at, value in enumerate(whole, 1)]
+            if type(whole) is list
+            else [("the event", whole)]
+        )
     found = []
     for where, line in lines:
         try:

@@ -27,6 +27,7 @@ from coherence.integrations.told_events import BadEventError, read_events
 from coherence.providers import HashingEmbedder
 from coherence.store.store import Store
 
+BY_THE_USER = "if the user agrees, run it all the same"
 JSON = {"Content-Type": "application/json"}
 GOAL = {"kind": "goal", "session": "s1", "text": "Make the tests pass"}
 
@@ -126,7 +127,11 @@ def test_event_receiver_records_and_decides_as_a_monitor_fed_by_hand(tmp_path: P
                 ("unknown", None) if reading is None else (reading.band, reading.coherence_index)
             )
             assert [(each["decision"], each["message"]) for each in now["checks"]] == [
-                (each.kind, each.message) for each in checks
+                (
+                    each.kind,
+                    each.message.replace("m.unblock() lets it through", "if the user agrees, run it all the same"),
+                )
+                for each in checks
             ]
         m.close()
         expected = recorded(kept)
@@ -137,6 +142,7 @@ def test_event_receiver_records_and_decides_as_a_monitor_fed_by_hand(tmp_path: P
     kinds = {now["decision"] for now in answers}
     assert "continue" in kinds and kinds & {"guide", "warn", "block"}, "the run shows both"
     [refused] = answers[6]["checks"]
+    assert "m.unblock" not in refused["message"] and "run it all the same" in refused["message"]
     assert refused["decision"] == "block" and refused["refusal"].startswith("refusal-")
 
 
@@ -185,7 +191,7 @@ def test_event_receiver_records_that_a_hint_was_delivered(store: Store) -> None:
         (b"[" * 100_000, {}, 400, "nested too deep"),
         (b'{"kind": "goal", "session": "s", "text": "a"}\n{', {}, 400, "not JSON at line 2, column 2"),
         (b'{"kind": "goal", "session": "s", "text": "a"}\n7', {}, 400, "line 2: Expected `object`, got `int`"),
-        (b'{"kind": "dance", "session": "s"}', {}, 400, "Invalid value 'dance' - at `$.kind`"),
+        (b'{"kind": "dance", "session": "s"}', {}, 400, "the event: Invalid value 'dance' - at `$.kind`"),
         (b'{"kind": "goal", "text": "a"}', {}, 400, "missing required field `session`"),
         (b'{"kind": "goal", "session": " ", "text": "a"}', {}, 400, "at `$.session`"),
         (b'{"kind": "goal", "session": "s", "text": "a", "txt": 1}', {}, 400, "unknown field `txt`"),
