@@ -38,6 +38,7 @@ COMMANDS = {
     "replay": "sessions:replay",
     "schema": "runs:schema",
     "score": "runs:score",
+    "send-scores": "send_scores:send_scores",
     "sessions": "sessions:sessions",
     "status": "status:status",
     "statusline": "status:statusline",
