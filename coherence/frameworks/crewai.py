@@ -43,7 +43,7 @@ _ACTIVE: ContextVar[CoherenceCrew | None] = ContextVar("coherence_crew", default
 _SPENT: ContextVar[_Spent | None] = ContextVar("coherence_crew_spent", default=None)
 
 
-class _Stopped(CoherenceBlocked, HookAborted):  # type: ignore[misc]
+class _Stopped(CoherenceBlocked, HookAborted):
     """A used-up budget, raised as what CrewAI neither retries nor hands to an agent."""
 
     def __init__(self, blocked: CoherenceBlocked) -> None:

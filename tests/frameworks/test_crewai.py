@@ -385,7 +385,7 @@ def test_coherence_crew_watches_a_request_that_is_awaited() -> None:
     assert said[2].duration_s > 0
 
 
-class TextModel(BaseLLM):  # type: ignore[misc]
+class TextModel(BaseLLM):
     """A model of a user's that calls tools by its text and reports no tokens."""
 
     answers: list[str]
