@@ -21,7 +21,7 @@ SCRIPT = iter(
 )
 
 
-class Script(BaseLLM):
+class Script(BaseLLM):  # type: ignore[misc]
     """Stand in for a model."""
 
     def call(self, messages: Any, *args: Any, **options: Any) -> str:
@@ -31,7 +31,7 @@ class Script(BaseLLM):
         return next(SCRIPT)
 
 
-@tool("bash")
+@tool("bash")  # type: ignore[untyped-decorator]
 def bash(command: str) -> str:
     """Run a shell command."""
     raise AssertionError("the example runs no command")
