@@ -27,7 +27,6 @@ from coherence.integrations.told_events import BadEventError, read_events
 from coherence.providers import HashingEmbedder
 from coherence.store.store import Store
 
-BY_THE_USER = "if the user agrees, run it all the same"
 JSON = {"Content-Type": "application/json"}
 GOAL = {"kind": "goal", "session": "s1", "text": "Make the tests pass"}
 
