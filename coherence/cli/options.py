@@ -11,8 +11,8 @@ import click
 Option: TypeAlias = Callable[[Any], Any]
 
 FORMAT_NAMES = (
-    *("export", "otlp", "claude-code", "smolagents", "runs", "inspect", "langchain", "pydantic-ai", "sharegpt"),
-    *("openai-responses", "anthropic", "openai"),
+    *("export", "otlp", "langfuse", "phoenix", "langsmith", "claude-code", "smolagents", "runs", "inspect"),
+    *("langchain", "pydantic-ai", "sharegpt", "openai-responses", "anthropic", "openai"),
 )
 """The formats that this package reads, written down so that no command waits for their list."""
 

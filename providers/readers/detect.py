@@ -24,6 +24,16 @@ def flat(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
                 yield each
 
 
+def records(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
+    """Yield what :func:`flat` does, and the objects in the list ``data`` of an answer of an API."""
+    for value in flat(documents):
+        yield value
+        held = value.get("data")
+        for each in held if isinstance(held, list) else ():
+            if isinstance(each, dict):
+                yield each
+
+
 def messages_of(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
     """Yield all messages with a role: documents, or those that a list or an object with ``messages`` holds."""
     for document in documents:

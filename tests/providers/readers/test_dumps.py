@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mutations import mutated, read_or_refuse
+from mutated_files import mutated, read_or_refuse
 from property_sizes import examples
 
 from coherence.core.errors import TranscriptError

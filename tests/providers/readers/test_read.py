@@ -95,6 +95,16 @@ SAMPLES = {
     "openai": lines([HI, CALL]),
     "openai-responses": lines([HI, {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"}]),
     "anthropic": lines([HI, USE]),
+    "langfuse": lines({"id": "o", "traceId": "t", "type": "GENERATION", "input": "hi", "output": "hello"}),
+    "phoenix": lines(
+        {
+            "name": "a",
+            "context": {"trace_id": "t", "span_id": "s"},
+            "span_kind": "LLM",
+            "attributes": {"input.value": "hi", "output.value": "hello"},
+        }
+    ),
+    "langsmith": lines({"id": "r", "run_type": "llm", "inputs": {"prompts": ["hi"]}, "outputs": {"output": "hello"}}),
     "smolagents": lines([{"task": "hi", "task_images": None}]),
     "inspect": lines({"status": "success", "eval": {}, "samples": [{"messages": [HI]}]}),
     "langchain": lines([{"type": "human", "data": {"content": "hi"}}]),

@@ -1,4 +1,4 @@
-"""Damaged copies of files in JSON: values replaced, removed, copied or moved, texts and bytes cut."""
+"""Files of transcripts damaged at random: readers refuse them, or read what is left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def places(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutated(chance: random.Random, samples: Sequence[Path]) -> str:
-    """Return a sample with values replaced, removed, copied or moved in its tree, or bytes in its text."""
+    """A sample with values replaced, removed, copied or moved in its tree, or bytes in its text."""
     path = chance.choice(samples)
     text = path.read_text()
     if path.suffix == ".jsonl":
@@ -66,12 +66,13 @@ def mutated(chance: random.Random, samples: Sequence[Path]) -> str:
 
 
 def read_or_refuse(path: Path, text: str, format: str | None = None) -> None:
-    """Write a text and read it; what is read can be told to a monitor."""
+    """Read a text as a transcript; it is refused by its own error, or tells a monitor its steps."""
     path.write_text(text, errors="surrogatepass")
     runs: list[Transcript] = []
     with suppress(TranscriptError):
         runs = read_transcripts(path, format)
     for run in runs:
         assert run.steps
+        # what was read can be told to a monitor
         alone = StateAlone(MonitorConfig())
         assert len(list(record_steps(alone, run))) == len(run.steps)
