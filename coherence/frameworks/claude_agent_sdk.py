@@ -158,7 +158,7 @@ class CoherenceHooks:
 
 
 class _Session(ClaudeCodeSession):
-    """A session whose agents may be in the fleet already, and whose hooks are asked before the transcript is written."""
+    """A session whose agents may be in the fleet already, and whose hooks may be sooner than the transcript."""
 
     LAG_S = 1.0
 

@@ -1,4 +1,4 @@
-"""The Claude Agent SDK with the client that it ships, against a stub of the API: record, guidance, refusals, budgets."""
+"""The Claude Agent SDK with the client that it ships, before a stub of the API: record, guidance, refusals, budgets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hosts.claude_client import client_environment
+from hosts.messages_stub import MessagesStub, Scripts, Step, Text, Tool, Usage, results_of, texts_of
 
 from coherence import CoherenceBlocked, Monitor
 from coherence.core import events
@@ -18,8 +20,6 @@ from coherence.providers import HashingEmbedder
 from frameworks.agents import CASES, GOAL, Case
 from frameworks.agents import told as told_of
 from frameworks.model_stub import PER_CALL
-from hosts.claude_client import client_environment
-from hosts.messages_stub import MessagesStub, Scripts, Step, Text, Tool, Usage, results_of, texts_of
 
 pytestmark = pytest.mark.frameworks
 

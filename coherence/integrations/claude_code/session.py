@@ -36,9 +36,9 @@ _NO_REQUEST = "<task-notification>"
 _FIELDS = (
     "agent_id agent_transcript_path agent_type background_tasks compact_summary context_tokens custom_instructions cwd "
     "duration_ms effort error estimated_cache_write_usd file_path hook_event_name is_interrupt last_assistant_message "
-    "mcp_server message model notification_type permission_mode permission_suggestions prompt prompt_cache_likely_expired "
-    "prompt_id reason seconds_since_last_response session_crons session_id source stop_hook_active title tool_calls "
-    "tool_input tool_name tool_response tool_use_id transcript_path trigger"
+    "mcp_server message model notification_type permission_mode permission_suggestions prompt "
+    "prompt_cache_likely_expired prompt_id reason seconds_since_last_response session_crons session_id source "
+    "stop_hook_active title tool_calls tool_input tool_name tool_response tool_use_id transcript_path trigger"
 )
 """Fields of the payloads of 2.1.330, and of those of MCP tools."""
 
