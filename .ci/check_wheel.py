@@ -19,7 +19,7 @@ if "site-packages" not in package.parts:
 names = [module.name for module in pkgutil.walk_packages([str(package)], "coherence.")]
 for name in names:
     # what runs when it is imported, what a maintainer runs, and what pytest or an agent framework alone loads
-    if name.startswith("coherence.frameworks.") and name != "coherence.frameworks.agents":
+    if name.startswith("coherence.frameworks.") and not name.endswith((".agents", ".trace")):
         continue
     if name not in ("coherence.__main__", "coherence.providers.models.build", "coherence.pytest_plugin.plugin"):
         importlib.import_module(name)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from coherence.core.settings import load_settings
     from coherence.evaluation.blame import Blame, blame
     from coherence.fleet.fleet import Fleet
+    from coherence.frameworks.trace import current_monitor, trace
     from coherence.integrations.wrap import monitor_of, unwrap, wrap
     from coherence.monitor.monitor import Monitor
     from coherence.pytest_plugin.assertion import assert_coherent
@@ -68,11 +69,13 @@ _HOME = {
     "assert_coherent": "coherence.pytest_plugin.assertion",
     "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
+    "current_monitor": "coherence.frameworks.trace",
     "compute_coherence_index": "coherence.sensor.index",
     "load_settings": "coherence.core.settings",
     "metric": "coherence.core.registry",
     "monitor_of": "coherence.integrations.wrap",
     "register": "coherence.core.registry",
+    "trace": "coherence.frameworks.trace",
     "unwrap": "coherence.integrations.wrap",
     "wrap": "coherence.integrations.wrap",
 }
@@ -115,10 +118,12 @@ __all__ = [
     "blame",
     "classify_band",
     "compute_coherence_index",
+    "current_monitor",
     "load_settings",
     "metric",
     "monitor_of",
     "register",
+    "trace",
     "unwrap",
     "wrap",
 ]

@@ -16,6 +16,7 @@ SAYS = {
         "tick 3 ",
         "“Let me first tidy up the kernel's build system.” is farthest from every goal",
     ],
+    "traced_agent.py": ["refused: bash: rm -rf / wipes a system", "The call did not run."],
     "custom_metric.py": ["shouting 0.50", "repetition", "say the same", "queue_length 0.15"],
     "poll_from_thread.py": ["before: What is my horoscope today?", "ticks"],
     "monitor_loop.py": [

@@ -160,6 +160,7 @@ class Usage(
         "response_id": "gen_ai.response.id",
         "cost_usd": "coherence.cost_usd",
         "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+        "duration_s": "coherence.duration_s",
     },
 ):
     """Tokens and money of one model call. ``None`` = unknown."""
@@ -176,6 +177,8 @@ class Usage(
     """Tokens that the model read from a cache; they are among the input tokens."""
     response_id: str | None = None
     """Id of the response at the provider."""
+    duration_s: float | None = None
+    """Time from the request to the end of the answer, in seconds."""
 
 
 class Feedback(_Event, frozen=True, tag="feedback"):

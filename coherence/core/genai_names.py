@@ -162,6 +162,7 @@ EVALUATION_WHY = "gen_ai.evaluation.explanation"
 
 # Metrics.
 TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105 - the name of a metric
+OPERATION_DURATION = "gen_ai.client.operation.duration"
 INDEX_METRIC = "coherence.index"
 PRESSURE_METRIC = "coherence.pressure"
 DECISIONS_METRIC = "coherence.decisions"

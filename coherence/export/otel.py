@@ -27,6 +27,9 @@ EXIT_S = 3.0
 TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 """Limits of the histogram of tokens, as the conventions advise them: 1 to 67,108,864."""
 
+DURATION_BUCKETS = tuple(0.01 * 2**power for power in range(14))
+"""Limits of the histogram of durations in seconds, as the conventions advise them: 0.01 to 81.92."""
+
 
 class Instruments(NamedTuple):
     """Objects of OpenTelemetry's API that make spans and metrics."""
@@ -40,6 +43,7 @@ class Instruments(NamedTuple):
     pressure: Any
     decisions: Any
     tokens: Any
+    durations: Any
 
 
 class OtelSink:
@@ -99,6 +103,12 @@ class OtelSink:
                 "{token}",
                 "Tokens of a model call",
                 explicit_bucket_boundaries_advisory=TOKEN_BUCKETS,
+            ),
+            meter.create_histogram(
+                names.OPERATION_DURATION,
+                "s",
+                "Time from a request to the end of the answer",
+                explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
             ),
         )
         self._agents: dict[tuple[str, str], AgentSpans] = {}

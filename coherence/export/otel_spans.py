@@ -223,6 +223,8 @@ class AgentSpans:
         for kind, tokens in (("input", used.input_tokens), ("output", used.output_tokens)):
             if tokens is not None:
                 self._by.tokens.record(tokens, {**labels, names.TOKEN_TYPE: kind})
+        if used.duration_s is not None:
+            self._by.durations.record(used.duration_s, labels)
 
     def _evaluate(self, reading: Reading | None, appraisal: Appraisal, ts: float) -> None:
         labels = {names.AGENT[0]: self._agent}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +18,9 @@ from coherence.monitor.monitor import Monitor
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.store.store import Store
+
+_AT_WORK: ContextVar[tuple[Agents, str] | None] = ContextVar("coherence_at_work", default=None)
+"""The agent whose tool runs now."""
 
 
 class Agents:
@@ -129,7 +134,7 @@ class Agents:
         known = {monitor.agent for monitor in self.fleet}
         monitor = self.fleet.agent(name, **({} if name in known else options))
         has_budget = self.fleet.budget is not None or monitor.state.budget is not None
-        return Watch(monitor, guide=self._guide, has_budget=has_budget, found_by=f"agents.watch({name!r}).monitor")
+        return Watch(monitor, guide=self._guide, has_budget=has_budget, found_by=f"the monitor of agent {name!r}")
 
     def handed_over(self, source: str, target: str) -> None:
         """Let the pressure of an agent reach another one, which goes on with its work or uses its answer.
@@ -143,6 +148,37 @@ class Agents:
         self.watch(target)
         if not any((edge.source, edge.target) == (source, target) for edge in self._fleet.trust.edges()):
             self._fleet.add_edge(source, target)
+
+    @contextmanager
+    def at_work(self, name: str) -> Iterator[None]:
+        """Have an agent that begins meanwhile, in this task or thread, work for this one."""
+        token = _AT_WORK.set((self, name))
+        try:
+            yield
+        finally:
+            _AT_WORK.reset(token)
+
+    def began(self, name: str) -> None:
+        """Join an agent that begins with the one that it works for."""
+        outer = _AT_WORK.get()
+        if outer is not None and outer[0] is self:
+            self.handed_over(name, outer[1])
+
+    @classmethod
+    def joined(cls, agents: Agents | None, agent: str, options: Mapping[str, Any]) -> Agents:
+        """Return agents that were given, or else new ones with these options.
+
+        Raises
+        ------
+        ValueError
+            For both.
+        """
+        if agents is None:
+            named = options if "monitor" in options else {"agent": agent, **options}
+            return cls(**named)
+        if options:
+            raise ValueError(f"{', '.join(options)} are those of the agents: give them to Agents(...)")
+        return agents
 
     def flush(self) -> None:
         """Write everything that was recorded."""

@@ -60,6 +60,8 @@ class Answer(NamedTuple):
     id: str | None = None
     finished: bool = True
     """False if the model had not come to its end."""
+    duration_s: float | None = None
+    """Time from the request to the end of the answer, in seconds."""
 
     @property
     def has_usage(self) -> bool:
@@ -195,6 +197,7 @@ class Conversation:
                 tokens_cached=answer.tokens_cached,
                 model=answer.model,
                 response_id=answer.id,
+                duration_s=answer.duration_s,
             )
 
     def called(self, tool: str, arguments: Any, call: str | None) -> None:
@@ -204,10 +207,10 @@ class Conversation:
             if call is not None:
                 _keep(self._calls, call, TranscriptCall(tool, arguments, call))
 
-    def came(self, result: Result, *, duration_s: float | None = None) -> None:
+    def came(self, result: Result, *, duration_s: float | None = None, error_type: str | None = None) -> None:
         """Record a result when it is there; the request that repeats it tells nothing new."""
         with self._lock:
-            self._record(result, duration_s)
+            self._record(result, duration_s, error_type)
 
     def refused(self, call: str) -> None:
         """Know that a call does not run: what a request gives as its result is the refusal."""
@@ -254,7 +257,7 @@ class Conversation:
                 self._record(told)
         return keys
 
-    def _record(self, told: Said | Result, duration_s: float | None = None) -> None:
+    def _record(self, told: Said | Result, duration_s: float | None = None, error_type: str | None = None) -> None:
         monitor = self._monitor
         if isinstance(told, Said):
             role: Any = told.role
@@ -271,7 +274,9 @@ class Conversation:
         made = self._calls.get(told.call or "")
         error = _has_failed(told.text, made) if told.error is None else told.error
         tool = told.tool if made is None else made.name
-        monitor.tool_result(told.text, error=error, call=told.call, tool=tool or None, duration_s=duration_s)
+        monitor.tool_result(
+            told.text, error=error, call=told.call, tool=tool or None, duration_s=duration_s, error_type=error_type
+        )
 
 
 def plain(value: Any) -> Any:

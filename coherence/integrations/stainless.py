@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -44,10 +45,15 @@ class Exchange:
         self.told = ""
         """Text that was added to the request."""
         self._attempts: list[str] = []
+        self._began = time.monotonic()
         self.body: bytes | None = None
         """An answer that was read at once."""
         self.settled = self.is_tapped = False
         self._spent = False
+
+    def begin(self) -> None:
+        """Start to measure the time that the answer takes, with all attempts."""
+        self._began = time.monotonic()
 
     def attempted(self, what: str, *, arrived: bool) -> None:
         """Count an attempt, by its status or error; the one that arrived comes last."""
@@ -67,7 +73,8 @@ class Exchange:
     def read(self, raw: bytes, *, streamed: bool) -> Answer:
         """Return the answer of its bytes."""
         value = self.wire.assemble(events_of(raw)) if streamed else msgspec.json.decode(raw)
-        return self.wire.answer(value, self._turn.begun)
+        answer = self.wire.answer(value, self._turn.begun)
+        return answer._replace(duration_s=time.monotonic() - self._began)
 
     def settle(self, answer: Answer) -> None:
         """Record an answer; raise CoherenceBlocked if one of its calls must not run."""
@@ -400,6 +407,7 @@ def _body_answer(exchange: Exchange) -> Answer | None:
 def _under_way(exchange: Exchange) -> Iterator[None]:
     """Have what is sent meanwhile belong to an exchange, and record the error that ends it."""
     token = _EXCHANGE.set(exchange)
+    exchange.begin()
     try:
         yield
     except CoherenceBlocked:

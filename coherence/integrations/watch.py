@@ -59,7 +59,7 @@ class Watch:
         self._has_budget = monitor.state.budget is not None if has_budget is None else has_budget
         self._found_by = found_by
         self._untold = ""
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, Refused] = {}
         self._known: dict[str, None] = {}
 
     @property
@@ -91,14 +91,17 @@ class Watch:
             if self._untold == text:
                 self._untold = ""
 
-    def blocked(self, refused: list[Refused]) -> CoherenceBlocked:
-        """Return the exception for calls that must not run, or for a request that must not be sent."""
+    def blocked(self, refused: list[Refused], what: str | None = None) -> CoherenceBlocked:
+        """Return the exception for calls that must not run, or for a request that must not be sent.
+
+        ``what`` says what has come of it; default: that nothing of the answer may run, or that nothing was sent.
+        """
         decision = refused[0].decision
         tools = tuple(each.tool for each in refused if each.tool)
         told = " ".join(
             f"{each.tool}: {each.decision.message}" if each.tool else each.decision.message for each in refused
         )
-        what = "Do not run the calls of this answer" if tools else "The request was not sent"
+        what = what or ("Do not run the calls of this answer" if tools else "The request was not sent")
         known = explained(decision, self.monitor) if self.monitor.store is not None else ""
         return CoherenceBlocked(f"{told} {what}. m is {self._found_by}{known}.", decision, tools)
 
@@ -116,7 +119,7 @@ class Watch:
             refused = {each.call: each for each in self.conversation.answered(answer, turn)}
             for call in answer.calls:
                 if call.id is not None:
-                    self._keep(call.id, refusal(refused[call.id].decision, self.monitor) if call.id in refused else "")
+                    self._keep(call.id, refused.get(call.id))
         except Exception as error:
             self.monitor.fault("wrap", error)
 
@@ -127,28 +130,38 @@ class Watch:
         else:
             self.answered(answer, turn)
 
-    def refusal(self, call: str | None, tool: str, arguments: Any) -> str:
-        """Return why a call must not run, in words for the agent; empty if it may.
+    def judge(self, call: str | None, tool: str, arguments: Any) -> Refused | None:
+        """Return the refusal of a call that must not run; ``None`` if it may.
 
         A call that no answer has told is checked and recorded now.
         """
         try:
-            if call is None or call not in self._known:
-                decision = self.monitor.check(tool, arguments)
-                if decision:
-                    self.conversation.called(tool, arguments, call)
-                if call is None:
-                    return "" if decision else refusal(decision, self.monitor)
-                self._keep(call, "" if decision else refusal(decision, self.monitor))
-            return self._refused.get(call, "")
+            if call is not None and call in self._known:
+                return self._refused.get(call)
+            decision = self.monitor.check(tool, arguments)
+            refused = None if decision else Refused(tool, decision, call)
+            if refused is None:
+                self.conversation.called(tool, arguments, call)
+            if call is not None:
+                self._keep(call, refused)
+            return refused
         except Exception as error:
             self.monitor.fault("wrap", error)
-            return ""
+            return None
+
+    def failed(self, error: BaseException) -> None:
+        """Record that no answer came, or that a part of this package failed."""
+        self.monitor.fault("model", f"{type(error).__name__}: {error}")
+
+    def refusal(self, call: str | None, tool: str, arguments: Any) -> str:
+        """Return why a call must not run, in words for the agent; empty if it may. As :meth:`judge`."""
+        refused = self.judge(call, tool, arguments)
+        return "" if refused is None else refusal(refused.decision, self.monitor)
 
     async def arefusal(self, call: str | None, tool: str, arguments: Any) -> str:
         """Do what :meth:`refusal` does in an event loop."""
         if call is not None and call in self._known:
-            return self._refused.get(call, "")
+            return self.refusal(call, tool, arguments)
         return await asyncio.to_thread(self.refusal, call, tool, arguments)
 
     def result(
@@ -159,18 +172,19 @@ class Watch:
         error: bool | None = None,
         tool: str | None = None,
         duration_s: float | None = None,
+        error_type: str | None = None,
     ) -> None:
         """Record a call's result, once; without ``error``, the text tells if the call has failed."""
         try:
-            self.conversation.came(Result(call, text, error, tool), duration_s=duration_s)
+            self.conversation.came(Result(call, text, error, tool), duration_s=duration_s, error_type=error_type)
         except Exception as fault:
             self.monitor.fault("wrap", fault)
 
-    def _keep(self, call: str, refusal: str) -> None:
+    def _keep(self, call: str, refused: Refused | None) -> None:
         """Remember a call that was judged; one that must not run has no result."""
         self._known[call] = None
-        if refusal:
-            self._refused[call] = refusal
+        if refused is not None:
+            self._refused[call] = refused
             self.conversation.refused(call)
         for kept in (self._known, self._refused):
             while len(kept) > MAX_REFUSED:

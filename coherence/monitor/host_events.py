@@ -147,10 +147,12 @@ class HostEvents(ABC):
         model: str | None = None,
         tokens_cached: int | None = None,
         response_id: str | None = None,
+        duration_s: float | None = None,
     ) -> None:
         """Record the tokens and the cost of one model call. ``None`` = unknown, or priced by ``config.prices``.
 
-        ``tokens_cached`` are those of ``tokens_in`` that came from a cache.
+        ``tokens_cached`` are those of ``tokens_in`` that came from a cache; ``duration_s`` is the time from the request
+        to the end of the answer.
         """
 
         def make() -> Event:
@@ -161,6 +163,7 @@ class HostEvents(ABC):
                 _optional_text("model", model),
                 None if tokens_cached is None else check_count("tokens_cached", tokens_cached, most=10**12),
                 _optional_text("response_id", response_id),
+                None if duration_s is None else check_number("duration_s", duration_s, least=0.0),
             )
 
         self._record(make)

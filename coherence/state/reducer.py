@@ -459,8 +459,9 @@ def sound(event: Usage) -> Usage:
 
     Examples
     --------
-    >>> sound(Usage(input_tokens=-5, output_tokens=7, cost_usd=float("nan")))
-    Usage(input_tokens=None, output_tokens=7, cost_usd=None, model=None, cached_tokens=None, response_id=None)
+    >>> usage = sound(Usage(input_tokens=-5, output_tokens=7, cost_usd=float("nan")))
+    >>> usage.input_tokens, usage.output_tokens, usage.cost_usd
+    (None, 7, None)
     """
     tokens_in, tokens_out = (
         count if count is not None and 0 <= count <= 2**53 else None

@@ -135,6 +135,8 @@ def told(monitor: Monitor, decisions: list[object]) -> Told:
         event: Any = record.event
         plain = json.loads(events.encode_event(event))
         plain.pop("gen_ai.response.id", None)
+        if plain["kind"] == "usage":
+            plain.pop("coherence.duration_s", None)  # nobody has measured it by hand
         if (call := plain.get("gen_ai.tool.call.id")) is not None:
             plain["gen_ai.tool.call.id"] = ids.setdefault(call, len(ids))
         seen.append(plain)

@@ -192,7 +192,7 @@ def test_otel_sink_metrics_have_the_agent_as_label() -> None:
     with monitor(exported) as m:
         m.message("user", "List the files.")
         m.message("assistant", "a b")
-        m.usage(tokens_in=10, tokens_out=3, model="gpt-x")
+        m.usage(tokens_in=10, tokens_out=3, model="gpt-x", duration_s=1.5)
         decision = m.decide()
         index, pressure = m.latest, m.pressure
     exported.spans()
@@ -205,6 +205,8 @@ def test_otel_sink_metrics_have_the_agent_as_label() -> None:
     assert (point.value, point.attributes["coherence.decision"]) == (1, decision.kind)
     sums = {point.attributes["gen_ai.token.type"]: point.sum for point in exported.metric("gen_ai.client.token.usage")}
     assert sums == {"input": 10, "output": 3}
+    [point] = exported.metric("gen_ai.client.operation.duration")
+    assert (point.count, point.sum) == (1, 1.5)
 
 
 def test_otel_sink_emit_costs_microseconds_and_never_raises(with_content: Exported) -> None:

@@ -338,6 +338,21 @@ def test_wrap_hands_a_chunk_on_as_soon_as_it_is_there() -> None:
         client.close()
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+def test_wrap_records_how_long_an_answer_took(streamed: bool) -> None:
+    with ModelStub([(Text("Hello."), Wait(0.3), Text("Bye."))]) as stub:
+        client, monitor = watched("anthropic", stub)
+        began = time.monotonic()
+        if streamed:
+            list(client.messages.create(**MESSAGES, stream=True))
+        else:
+            client.messages.create(**MESSAGES)
+        took = time.monotonic() - began
+        (usage,) = events_of(monitor, Usage)
+        assert (0.3 if streamed else 0) <= usage.duration_s <= took  # the stub waits while it streams
+        client.close()
+
+
 @pytest.mark.parametrize("kind", ["async openai", "async azure"])
 def test_wrap_of_an_async_client_reads_streams_and_refuses(kind: str) -> None:
     async def go() -> None:
