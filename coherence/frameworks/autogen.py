@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from autogen_core.models import (
     AssistantMessage,
@@ -25,17 +24,11 @@ from autogen_core.tools import (
     Workbench,
 )
 
-from coherence.core.config import Budget, MonitorConfig
 from coherence.core.errors import CoherenceBlocked
 from coherence.frameworks.agents import Agents
 from coherence.integrations.conversation import Json, Result, Said, Turn
 from coherence.integrations.openai_wire import ChatWire
 from coherence.integrations.watch import Watch
-from coherence.monitor.monitor import Monitor
-
-if TYPE_CHECKING:  # without a store, nothing of it is loaded
-    from coherence.fleet.fleet import Fleet
-    from coherence.store.store import Store
 
 _Message = TypeVar("_Message")
 
@@ -52,9 +45,10 @@ class CoherenceAutogen:
     Parameters
     ----------
     agents : Agents, optional
-        Agents of yours, in place of all other arguments.
-    goal, store, guide, budget, config, monitor, fleet
-        As for :class:`~coherence.frameworks.agents.Agents`.
+        Agents of yours, in place of ``options``.
+    **options
+        Arguments of :class:`~coherence.frameworks.agents.Agents`: ``goal``, ``store``, ``guide``, ``budget``,
+        ``config``, ``monitor`` and ``fleet``.
 
     Raises
     ------
@@ -62,21 +56,8 @@ class CoherenceAutogen:
         For arguments that exclude each other.
     """
 
-    def __init__(
-        self,
-        agents: Agents | None = None,
-        *,
-        goal: str | None = None,
-        store: str | Path | Store | None = None,
-        guide: bool = False,
-        budget: Budget | Mapping[str, Any] | None = None,
-        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
-        monitor: Monitor | None = None,
-        fleet: Fleet | None = None,
-    ) -> None:
-        self.agents = agents or Agents(
-            goal=goal, store=store, guide=guide, budget=budget, config=config, monitor=monitor, fleet=fleet
-        )
+    def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
+        self.agents = Agents.joined(agents, "agent", options)
         self.names: set[str] = set()
         """Names of the agents that are watched."""
         self.stopped: CoherenceBlocked | None = None
@@ -166,22 +147,31 @@ class _Client(ChatCompletionClient):
 
     async def create(self, messages: Any, **options: Any) -> Any:
         turn, told = await self._begin(messages)
-        result = await self._inner.create(told, **options)
-        await self._watch.aanswered(_WIRE.answer(_completion(result, self._model)), turn)
+        began = monotonic()
+        try:
+            result = await self._inner.create(told, **options)
+        except Exception as error:
+            self._watch.failed(error)
+            raise
+        await self._end(result, turn, began)
         return result
 
     async def create_stream(self, messages: Any, **options: Any) -> AsyncGenerator[Any, None]:
         turn, told = await self._begin(messages)
+        began = monotonic()
         said: list[str] = []
         finished = False
         try:
             async for part in self._inner.create_stream(told, **options):
                 if isinstance(part, CreateResult):
                     finished = True
-                    await self._watch.aanswered(_WIRE.answer(_completion(part, self._model)), turn)
+                    await self._end(part, turn, began)
                 else:
                     said.append(part)
                 yield part
+        except Exception as error:
+            self._watch.failed(error)
+            raise
         finally:
             if not finished:
                 begun = {"choices": [{"message": {"content": "".join(said)}}], "model": self._model}
@@ -207,6 +197,13 @@ class _Client(ChatCompletionClient):
             return turn, messages
         self._watch.arrived(text)
         return turn, [*messages, UserMessage(content=text, source=SOURCE)]
+
+    async def _end(self, result: Any, turn: Turn, began: float) -> None:
+        try:
+            answer = _WIRE.answer(_completion(result, self._model))._replace(duration_s=monotonic() - began)
+            await self._watch.aanswered(answer, turn)
+        except Exception as error:  # the agent goes on
+            self._watch.monitor.fault("wrap", error)
 
     async def close(self) -> None:
         await self._inner.close()
@@ -253,7 +250,8 @@ class _Workbench(Workbench):
         try:
             result = await self._inner.call_tool(name, arguments, cancellation_token, call_id)
         except Exception as error:
-            self._watch.result(call_id, str(error), error=True, tool=name, duration_s=monotonic() - began)
+            seconds, what = monotonic() - began, type(error).__name__
+            self._watch.result(call_id, str(error), error=True, tool=name, duration_s=seconds, error_type=what)
             raise
         _record(self._watch, call_id, result, monotonic() - began)
         return result

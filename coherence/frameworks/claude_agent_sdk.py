@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import anyio
 import msgspec
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
 
-from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Decision
 from coherence.frameworks.agents import Agents
 from coherence.integrations.claude_code.session import ClaudeCodeSession
@@ -22,12 +20,6 @@ from coherence.integrations.conversation import Refused
 from coherence.integrations.host_session import Answer, Payload, text_of
 from coherence.monitor.monitor import Monitor
 from coherence.policy.budgets import PER_TOOL, is_budget
-
-if TYPE_CHECKING:  # without a store, nothing of it is loaded
-    from collections.abc import Mapping
-
-    from coherence.fleet.fleet import Fleet
-    from coherence.store.store import Store
 
 _Message = TypeVar("_Message")
 
@@ -43,12 +35,13 @@ class CoherenceHooks:
 
     Parameters
     ----------
-    agents : Agents, optional
-        Agents of yours, in place of all other arguments.
     agent : str
         Name of the agent; those of its subagents begin with it.
-    goal, store, guide, budget, config, fleet
-        As for :class:`~coherence.frameworks.agents.Agents`.
+    agents : Agents, optional
+        Agents of yours, in place of ``options``.
+    **options
+        Arguments of :class:`~coherence.frameworks.agents.Agents`: ``goal``, ``store``, ``guide``, ``budget``,
+        ``config`` and ``fleet``.
 
     Raises
     ------
@@ -56,24 +49,11 @@ class CoherenceHooks:
         For arguments that exclude each other, and for agents that are one monitor of yours: subagents need a fleet.
     """
 
-    def __init__(
-        self,
-        agents: Agents | None = None,
-        *,
-        agent: str = "claude-code",
-        goal: str | None = None,
-        store: str | Path | Store | None = None,
-        guide: bool = False,
-        budget: Budget | Mapping[str, Any] | None = None,
-        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
-        fleet: Fleet | None = None,
-    ) -> None:
-        self.agents = agents or Agents(
-            agent=agent, goal=goal, store=store, guide=guide, budget=budget, config=config, fleet=fleet
-        )
+    def __init__(self, agent: str = "claude-code", *, agents: Agents | None = None, **options: Any) -> None:
+        self.agents = Agents.joined(agents, agent, options)
         # Steps are measured as the transcript tells them: by time, the decisions would depend on the client's speed.
         manual = msgspec.structs.replace(self.agents.fleet.config, tick="manual")
-        self._watch = self.agents.watch(source="hook", config=manual)
+        self._watch = self.agents.watch(agent, source="hook", config=manual)
         self.monitor = self._watch.monitor
         """Monitor of the main agent."""
         self._has_budget = self.agents.fleet.budget is not None

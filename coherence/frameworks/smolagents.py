@@ -7,27 +7,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 from smolagents import ChatMessage, MessageRole, MultiStepAgent
 from smolagents.local_python_executor import CodeOutput
 from smolagents.models import agglomerate_stream_deltas
 
-from coherence.core.config import Budget, MonitorConfig
 from coherence.core.errors import CoherenceBlocked
 from coherence.frameworks.agents import Agents
 from coherence.integrations.conversation import Answer, Json, Said, Turn, text_key
 from coherence.integrations.watch import Watch
-from coherence.monitor.monitor import Monitor
 from coherence.providers.transcript import TranscriptCall
-
-if TYPE_CHECKING:  # without a store, nothing of it is loaded
-    from coherence.fleet.fleet import Fleet
-    from coherence.store.store import Store
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 
@@ -46,10 +39,13 @@ class CoherenceInstrumentor:
 
     Parameters
     ----------
+    agent : str
+        Name of an agent that has none.
     agents : Agents, optional
-        Agents of yours, in place of all other arguments.
-    agent, goal, store, guide, budget, config, monitor, fleet
-        As for :class:`~coherence.frameworks.agents.Agents`; an agent without a name is called ``agent``.
+        Agents of yours, in place of ``options``.
+    **options
+        Arguments of :class:`~coherence.frameworks.agents.Agents`: ``goal``, ``store``, ``guide``, ``budget``,
+        ``config``, ``monitor`` and ``fleet``.
 
     Raises
     ------
@@ -57,22 +53,9 @@ class CoherenceInstrumentor:
         For arguments that exclude each other.
     """
 
-    def __init__(
-        self,
-        agents: Agents | None = None,
-        *,
-        agent: str = "agent",
-        goal: str | None = None,
-        store: str | Path | Store | None = None,
-        guide: bool = False,
-        budget: Budget | Mapping[str, Any] | None = None,
-        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
-        monitor: Monitor | None = None,
-        fleet: Fleet | None = None,
-    ) -> None:
-        self.agents = agents or Agents(
-            agent=agent, goal=goal, store=store, guide=guide, budget=budget, config=config, monitor=monitor, fleet=fleet
-        )
+    def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
+        self.agents = Agents.joined(agents, agent, options)
+        self._agent = agent
 
     def instrument(self, agent: _Agent) -> _Agent:
         """Watch an agent and those that it manages, from now on; the agent itself is changed and returned.
@@ -84,7 +67,7 @@ class CoherenceInstrumentor:
         """
         if isinstance(agent.model, _Model):
             raise ValueError(f"the agent {agent.name or 'without a name'} is watched already")
-        watch = self.agents.watch(agent.name)
+        watch = self.agents.watch(agent.name or self._agent)
         tags = getattr(agent, "code_block_tags", None) or ("", "")
         agent.model = _Model(agent.model, watch, tags[1])
         agent.run = _unwrapped(agent.run)
@@ -184,8 +167,13 @@ class _Model:
 
     def generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
         turn, told = self._begin(messages)
-        message = self._inner.generate(told, *args, **kwargs)
-        self._end(message, turn, has_usage=message.token_usage is not None)
+        began = monotonic()
+        try:
+            message = self._inner.generate(told, *args, **kwargs)
+        except Exception as error:
+            self._watch.failed(error)
+            raise
+        self._end(message, turn, began, has_usage=message.token_usage is not None)
         return message
 
     @property
@@ -195,6 +183,7 @@ class _Model:
 
     def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         turn, told = self._begin(messages)
+        began = monotonic()
         deltas: list[Any] = []
         finished = False
         try:
@@ -202,9 +191,12 @@ class _Model:
                 deltas.append(delta)
                 yield delta
             finished = True
+        except Exception as error:
+            self._watch.failed(error)
+            raise
         finally:
             has_usage = any(delta.token_usage is not None for delta in deltas)
-            self._end(agglomerate_stream_deltas(deltas), turn, has_usage=has_usage, finished=finished)
+            self._end(agglomerate_stream_deltas(deltas), turn, began, has_usage=has_usage, finished=finished)
 
     def _begin(self, messages: Any) -> tuple[Turn, Any]:
         """Record a request; return it with what the agent is to be told."""
@@ -215,11 +207,11 @@ class _Model:
         self._watch.arrived(text)
         return turn, _WIRE.guided(body, text)["messages"]
 
-    def _end(self, message: Any, turn: Turn, *, has_usage: bool, finished: bool = True) -> None:
+    def _end(self, message: Any, turn: Turn, began: float, *, has_usage: bool, finished: bool = True) -> None:
         try:
             name = getattr(message.raw, "model", None) or self._inner.model_id
             told = {"message": message, "has_usage": has_usage, "tag": self._tag, "model": name}
-            answer = _WIRE.answer(told)
+            answer = _WIRE.answer(told)._replace(duration_s=monotonic() - began)
             if finished:
                 self._watch.answered(answer, turn)
                 self._asked = list(answer.calls)
@@ -255,7 +247,8 @@ class _Executor:
         try:
             output = self._inner(code)
         except Exception as error:
-            self._watch.result(id, str(error), error=True, duration_s=monotonic() - began)
+            what = type(error).__name__
+            self._watch.result(id, str(error), error=True, duration_s=monotonic() - began, error_type=what)
             raise
         told = "\n".join(str(each).strip() for each in (output.logs, output.output) if each not in (None, ""))
         self._watch.result(id, told, error=False, duration_s=monotonic() - began)
@@ -276,7 +269,8 @@ def _watched(execute: Any, model: _Model) -> Any:
         try:
             result = execute(tool_name, arguments)
         except Exception as error:
-            watch.result(id, str(error), error=True, duration_s=monotonic() - began)
+            what = type(error.__cause__ or error).__name__
+            watch.result(id, str(error), error=True, duration_s=monotonic() - began, error_type=what)
             raise
         watch.result(id, str(result).strip(), duration_s=monotonic() - began)
         return result

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +21,8 @@ from frameworks.agents import CASES, GOAL, MODEL, SYSTEM, Playing, Turn, by_hand
 from frameworks.model_stub import PER_CALL
 
 pytestmark = pytest.mark.frameworks
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "frameworks"
 
 
 def client_of(answer: Callable[[], Turn], asked: list[Any]) -> Any:
@@ -283,3 +287,10 @@ def test_agents_import_no_framework() -> None:
     seen = "import sys, coherence.frameworks.agents; print('autogen_core' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_autogen_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "autogen_team.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "coherence refused this call" in said
+    assert "[('planner', 'writer')]" in said

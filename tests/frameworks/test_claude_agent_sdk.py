@@ -23,6 +23,8 @@ from frameworks.model_stub import PER_CALL
 
 pytestmark = pytest.mark.frameworks
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "frameworks"
+
 PROMPT = f"[[script:case]] {GOAL}"
 SHOP = "mcp__shop__"
 """Beginning of the names that the client gives the tools of the test's server."""
@@ -161,11 +163,9 @@ def fleet_of(case: Case) -> Fleet:
 @pytest.mark.parametrize("client", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_hooks_record_what_a_monitor_is_told_by_hand(tmp_path: Path, name: str, client: bool) -> None:
-    from coherence.frameworks.agents import Agents
-
     case = CASES[name]
     with fleet_of(case) as fleet, fleet_of(case) as hand:
-        played = play(case, tmp_path, hooks_of(agents=Agents(agent="shop", goal=GOAL, fleet=fleet)), client=client)
+        played = play(case, tmp_path, hooks_of(agent="shop", goal=GOAL, fleet=fleet), client=client)
         assert (played.blocked is not None) == (name == "over budget")
         assert [monitor.agent for monitor in fleet] == ["shop"]
         assert told(fleet.agent("shop")) == told(by_hand(case, hand, played.result))
@@ -196,11 +196,9 @@ def test_options_without_guide_ask_the_model_what_it_is_asked_without_them(tmp_p
 
 @pytest.mark.parametrize("watched", [False, True])
 def test_hooks_refuse_a_call_whose_tool_does_not_run(tmp_path: Path, watched: bool) -> None:
-    from coherence.frameworks.agents import Agents
-
     case = CASES["injected"]
     with fleet_of(case) as fleet:
-        hooks = hooks_of(agents=Agents(agent="shop", goal=GOAL, fleet=fleet)) if watched else None
+        hooks = hooks_of(agent="shop", goal=GOAL, fleet=fleet) if watched else None
         played = play(case, tmp_path, hooks)
     assert ("send_email" in played.bodies) == (not watched)
     reason = str(results_of(played.turns[-1])[-1])
@@ -264,13 +262,23 @@ def test_options_leave_the_given_ones_as_they_are() -> None:
 
 
 def test_hooks_need_a_fleet() -> None:
-    from coherence.frameworks.agents import Agents
-
     with Monitor(embedder=False) as monitor, pytest.raises(ValueError, match="pass fleet= for a fleet"):
-        hooks_of(agents=Agents(monitor=monitor))
+        hooks_of(monitor=monitor)
 
 
 def test_agents_import_no_framework() -> None:
     seen = "import sys, coherence.frameworks.agents; print('claude_agent_sdk' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_claude_agent_sdk_example_runs(tmp_path: Path) -> None:
+    scripts: Scripts = {"case": [[Tool("Bash", {"command": "rm -rf /"})], [Text("I leave it as it is.")]]}
+    with MessagesStub(scripts) as stub:
+        env = {**client_environment(stub, tmp_path), "PYTHONPATH": str(EXAMPLES.parents[1])}
+        command = [sys.executable, str(EXAMPLES / "claude_agent.py"), PROMPT]
+        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+        reason = str(results_of(stub.turns[-1])[-1])
+    assert done.returncode == 0, done.stderr
+    assert "result: I leave it as it is." in done.stdout
+    assert "coherence refused this call" in reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from frameworks.agents import CASES, GOAL, MODEL, SYSTEM, Case, Playing, Turn, b
 from frameworks.model_stub import PER_CALL
 
 pytestmark = pytest.mark.frameworks
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "frameworks"
 
 USAGE = SimpleNamespace(prompt_tokens_details=SimpleNamespace(cached_tokens=PER_CALL["cached"]))
 SPENT = {"input_tokens": PER_CALL["input"], "output_tokens": PER_CALL["output"]}
@@ -300,3 +303,10 @@ def test_agents_import_no_framework() -> None:
     seen = "import sys, coherence.frameworks.agents; print('smolagents' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_smolagents_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "smolagents_agent.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "coherence refused this call" in said
+    assert "answer: 42" in said
