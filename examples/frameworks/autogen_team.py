@@ -1,4 +1,4 @@
-"""Watch a team of AutoGen: one call an agent. The model is replayed, so that nothing is paid; yours goes in its place."""
+"""Watch a team of AutoGen: one call an agent. The model is replayed, so that nothing is paid; use yours."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SCRIPT = (
 )
 
 
-class Scripted(Model):
+class Scripted(Model):  # type: ignore[misc]
     """Stand-in for a model."""
 
     def __init__(self, answers: Iterator[str]) -> None:
@@ -24,7 +24,6 @@ class Scripted(Model):
 
     def generate(self, messages: list[ChatMessage], *args: object, **options: object) -> ChatMessage:
         """Return the next answer."""
-        print(f"asked: {messages[-1].content[0]['text'].strip()}")
         return ChatMessage(role=MessageRole.ASSISTANT, content=next(self.answers))
 
 
@@ -33,4 +32,6 @@ if __name__ == "__main__":
         agent = CodeAgent(tools=[], model=Scripted(iter(SCRIPT)), verbosity_level=LogLevel.OFF)
         watch.instrument(agent)
         print(f"answer: {agent.run('How much is 6 times 7?')}")
+        for step in agent.memory.get_full_steps()[1:]:
+            print(step.get("observations"))
         print(watch.agents.monitor.decide(), watch.agents.monitor.latest)

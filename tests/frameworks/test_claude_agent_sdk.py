@@ -273,7 +273,7 @@ def test_agents_import_no_framework() -> None:
 
 
 def test_claude_agent_sdk_example_runs(tmp_path: Path) -> None:
-    scripts: Scripts = {"case": [[Tool("Bash", {"command": "rm -rf /"})], [Text("I leave it as it is.")]]}
+    scripts: Scripts = {"case": [[Tool("Bash", {"command": "find . -delete"})], [Text("I leave it as it is.")]]}
     with MessagesStub(scripts) as stub:
         env = {**client_environment(stub, tmp_path), "PYTHONPATH": str(EXAMPLES.parents[1])}
         command = [sys.executable, str(EXAMPLES / "claude_agent.py"), PROMPT]
