@@ -58,6 +58,8 @@ class CoherenceHooks:
         """Monitor of the main agent."""
         self._has_budget = self.agents.fleet.budget is not None
         self._sessions: dict[str, ClaudeCodeSession] = {}
+        self._charged: set[str] = set()
+        """Sessions whose cost was told."""
         self._stopped: Decision | None = None
         self._lock = Lock()
 
@@ -124,6 +126,10 @@ class CoherenceHooks:
         try:
             with self._lock:
                 if session in self._sessions:
+                    if self._charged and session not in self._charged:
+                        # A first figure is taken to contain what the monitor knows: that is of other sessions.
+                        self._sessions[session].feed({"cost": {"total_cost_usd": 0.0}})
+                    self._charged.add(session)
                     self._sessions[session].feed({"cost": {"total_cost_usd": cost}})
                     self._sessions[session].handle({"hook_event_name": "SessionEnd", "session_id": session})
         except Exception as error:

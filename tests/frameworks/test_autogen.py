@@ -294,3 +294,21 @@ def test_autogen_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "coherence refused this call" in said
     assert "[('planner', 'writer')]" in said
+
+
+def test_watched_notes_an_answer_that_nobody_waited_for() -> None:
+    from autogen_core.models import UserMessage
+
+    async def begins(client: Any) -> str:
+        stream = client.create_stream([UserMessage(content=GOAL, source="user")])
+        part = await anext(stream)
+        await stream.aclose()
+        return str(part)
+
+    with watching() as coherence:
+        client = coherence.watched("shop", client_of(lambda: Turn("It works."), []))["model_client"]
+        assert asyncio.run(begins(client)) == "It "
+        seen = [record.event for record in coherence.agents.monitor.events()]
+    said = [each.content for each in seen if isinstance(each, events.Message) and each.role == "assistant"]
+    assert said == ["It "]
+    assert any("abandoned" in str(each) for each in seen)

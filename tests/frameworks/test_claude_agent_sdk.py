@@ -282,3 +282,18 @@ def test_claude_agent_sdk_example_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "result: I leave it as it is." in done.stdout
     assert "coherence refused this call" in reason
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_hooks_go_on_with_the_same_monitor_in_the_next_query(tmp_path: Path, stored: bool) -> None:
+    store = tmp_path / "runs.db" if stored else None
+    with hooks_of(goal=GOAL, store=store) as hooks:
+        costs = [play(loop(), tmp_path, hooks).result.total_cost_usd for _ in range(2)]
+        seen = [record.event for record in hooks.monitor.events(500)]
+        spent = hooks.monitor.state.spent.cost_usd
+    prompts = [each.content for each in seen if isinstance(each, events.Message) and each.role == "user"]
+    assert prompts == [PROMPT, PROMPT]
+    calls = [each.call_id for each in seen if isinstance(each, events.ToolCall)]
+    assert len(calls) == len(set(calls)) == 8  # four a query
+    assert len([each for each in seen if isinstance(each, events.ToolResult)]) == 8
+    assert spent == pytest.approx(sum(costs))

@@ -37,7 +37,7 @@ def model_of(answer: Callable[[], Turn], asked: list[Any]) -> Any:
             super().__init__(model_id=MODEL)
 
         def generate(self, messages: Any, **_: Any) -> Any:
-            asked.append([(str(each.role), str(each.content)) for each in messages])
+            asked.append([(str(each.role), str(each.content)) for each in messages if not isinstance(each, dict)])
             turn = answer()
             tool, given = (turn.tool, dict(turn.arguments)) if turn.tool else ("final_answer", {"answer": turn.says})
             function = models.ChatMessageToolCallFunction(name=tool, arguments=json.dumps(given))
@@ -310,3 +310,17 @@ def test_smolagents_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "coherence refused this call" in said
     assert "answer: 42" in said
+
+
+def test_instrument_notes_an_answer_that_nobody_waited_for() -> None:
+    turns = iter(CASES["good"].turns)
+    agent = agent_of(model_of(lambda: next(turns), []), lambda **_: "ok", stream_outputs=True)
+    with instrumentor() as coherence:
+        deltas = coherence.instrument(agent).model.generate_stream([{"role": "user", "content": GOAL}])
+        assert next(deltas).content == CASES["good"].turns[0].says
+        deltas.close()
+        seen = [record.event for record in coherence.agents.monitor.events()]
+    said = [each.content for each in seen if isinstance(each, events.Message) and each.role == "assistant"]
+    assert said == [CASES["good"].turns[0].says]
+    assert any("abandoned" in str(each) for each in seen)
+    assert not any(isinstance(each, events.ToolCall) for each in seen)
