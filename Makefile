@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks test-crewai lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -42,6 +42,10 @@ test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm instal
 
 test-frameworks: $(VENV)/frameworks.stamp  ## integrations with the real packages of the frameworks extra
 	$(BIN)/pytest -q -m frameworks $(if $(ONLY),-k $(ONLY))
+
+# what CrewAI and its packages warn of is no fault of the tests
+test-crewai: .venv-crewai/crewai.stamp  ## the adapter for CrewAI with the real package (1 GB)
+	.venv-crewai/bin/pytest -q -m crewai -W ignore tests/frameworks/test_crewai.py
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check
@@ -82,7 +86,7 @@ bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_index.py --texts 100000
 
 clean:
-	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist site *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench bench*.json
+	rm -rf $(VENV) .venv-crewai .venv-soma .venv-noos .venv-sil build dist site *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench bench*.json
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
@@ -103,6 +107,12 @@ $(VENV)/web.stamp: $(VENV)/dev.stamp
 
 $(VENV)/frameworks.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e '.[frameworks]'
+	@touch $@
+
+# CrewAI's own pins exclude ours: an environment of its own, of which constraints.txt fixes CrewAI alone
+.venv-crewai/crewai.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-crewai
+	.venv-crewai/bin/python -m pip --disable-pip-version-check --quiet install "$$(grep '^crewai==' constraints.txt)" -e '.[crewai,dev]'
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/run.stamp

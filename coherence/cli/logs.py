@@ -56,12 +56,18 @@ def list_sessions(store: Path | None, *, as_json: bool) -> None:
     print_columns(table)
 
 
-def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
+def newest_measurement(store: Store, row: SessionRow) -> EventRow | None:
+    """Return the newest event of a session with a reading, ``None`` if none of the newest events has one."""
     last = store.last_seq(row.id)
     newest = None
     # Rarely do so many events lie between two ticks, and reading a long session whole would take its time.
     for event in store.events(row.id, after=max(last - 50, 0)):
         newest = event if event.reading is not None else newest
+    return newest
+
+
+def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
+    newest = newest_measurement(store, row)
     reading = newest.reading if newest is not None else None
     return {
         "agent": row.agent,

@@ -10,7 +10,18 @@ import click
 
 Option: TypeAlias = Callable[[Any], Any]
 
-FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs", "export", "otlp")
+FORMAT_NAMES = (
+    "openai",
+    "openai-responses",
+    "anthropic",
+    "claude-code",
+    "runs",
+    "export",
+    "otlp",
+    "langfuse",
+    "phoenix",
+    "langsmith",
+)
 
 FILES = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 TARGET = click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)

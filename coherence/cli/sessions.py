@@ -58,15 +58,22 @@ def explain(id: str | None, store: Path | None, limit: int, as_json: bool) -> No
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", metavar="[FILE|SESSION]", required=False)
 @store_option
 @file_option("--output", "The file that is written. Default: the standard output.", short="-o")
-def export(session: str, **options: Any) -> None:
-    """Write one session with all its agents as JSON lines, to hand to somebody else.
+@click.option(
+    "--parquet",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write events.parquet and readings.parquet into this folder instead, of one session or of the whole store.",
+)
+def export(session: str | None, **options: Any) -> None:
+    """Write one session with all its agents as JSON lines, to hand to somebody else, or tables for pandas.
 
     SESSION is the name of a session, of whichever agents; AGENT/SESSION means this agent's alone. The first line says
     what follows; the others are those of coherence log --json, in the order of time. coherence score reads the file
-    again. Secrets were redacted when they were recorded. Exit status: 0 ok, 2 bad usage.
+    again. With --parquet, FILE may be a store, all of which is written; this needs the extra parquet. Secrets were
+    redacted when they were recorded. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.export import export_session
 

@@ -149,6 +149,17 @@ class Agents:
         if not any((edge.source, edge.target) == (source, target) for edge in self._fleet.trust.edges()):
             self._fleet.add_edge(source, target)
 
+    def taken_over(self, source: str, target: str) -> None:
+        """Let an agent go on with the conversation of another one: what that has said and done is not its own."""
+        if self._fleet is None or source == target:
+            return
+        self.handed_over(source, target)
+        before, after = self.watch(source), self.watch(target)
+        request = before.monitor.state.facts.request
+        if request and request != after.monitor.state.facts.request:
+            after.monitor.message("user", request)
+        after.conversation.adopt(before.conversation)
+
     @contextmanager
     def at_work(self, name: str) -> Iterator[None]:
         """Have an agent that begins meanwhile, in this task or thread, work for this one."""

@@ -200,6 +200,15 @@ class Conversation:
                 duration_s=answer.duration_s,
             )
 
+    def adopt(self, other: Conversation) -> None:
+        """Know the answers, calls and results that another agent was given and made; they are recorded there."""
+        with other._lock:
+            answers, results = list(other._answers), [*other._results, *other._calls]
+        with self._lock:
+            for mine, theirs in ((self._answers, answers), (self._results, results)):
+                for key in theirs:
+                    _keep(mine, key, None)
+
     def called(self, tool: str, arguments: Any, call: str | None) -> None:
         """Record a call that no answer has told."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Watch a LangChain agent: one middleware. The model is scripted, so that nothing is paid; yours goes in its place."""
+"""Watch a LangChain agent: one middleware. The model is scripted: nothing is paid."""
 
 from __future__ import annotations
 

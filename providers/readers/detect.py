@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from coherence.providers.readers.langfuse import is_langfuse
+from coherence.providers.readers.langsmith import is_langsmith
 from coherence.providers.readers.openai_responses import ITEMS
 from coherence.providers.readers.otlp import is_otlp
+from coherence.providers.readers.phoenix import is_phoenix
 from coherence.providers.readers.source import Document
 
 _ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
@@ -14,6 +17,7 @@ _OPENAI_KEYS = {"tool_calls", "function_call", "tool_call_id"}
 _OPENAI_ROLES = ("developer", "tool", "function")
 _EXPORT = "coherence.export/"
 _LOOK_AT = 50
+_PLATFORMS = {"langfuse": is_langfuse, "phoenix": is_phoenix, "langsmith": is_langsmith}
 
 
 def detect_format(documents: Sequence[Document]) -> str | None:
@@ -27,6 +31,10 @@ def detect_format(documents: Sequence[Document]) -> str | None:
         return "export"
     if any(map(is_otlp, _flat(values))):
         return "otlp"
+    # Before the others, because their records have types, inputs and ids of sessions.
+    for name, is_one in _PLATFORMS.items():
+        if any(map(is_one, _records(values))):
+            return name
     # Before the others, because a session's lines hold Anthropic messages.
     if any(_is_session_event(value) for value in beginning):
         return "claude-code"
@@ -64,6 +72,13 @@ def _flat(values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, dict):
                 yield each
+
+
+def _records(values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield objects, and those in the list of an answer of an API."""
+    for value in _flat(values):
+        yield value
+        yield from _flat([value["data"]] if isinstance(value.get("data"), list) else [])
 
 
 def _messages(values: Sequence[Any]) -> Iterator[dict[str, Any]]:

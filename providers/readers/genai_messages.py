@@ -147,7 +147,9 @@ def arguments_of(value: Any) -> Any:
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("role"), str) or isinstance(value.get("parts"), list) or value.get("type") in _ROLES
+    kind = value.get("type")
+    is_named = isinstance(kind, str) and kind in _ROLES
+    return isinstance(value.get("role"), str) or isinstance(value.get("parts"), list) or is_named
 
 
 def _unwrapped(value: Any, key: str) -> Any:

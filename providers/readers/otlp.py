@@ -60,11 +60,37 @@ def read_otlp(source: Source) -> Iterator[Transcript]:
             raise TranscriptError(source.path, f"not OTLP, expected {EXPECTED}", document.line)
         requests += held
     found = read_requests(requests)
+    kinds = sorted({signal for request in requests for signal in SIGNALS if request.get(signal)})
+    signals = " and ".join(kinds) or "it"
+    yield from runs_of_spans(source, found.spans, found.passed_over, signals, "traces or logs of an instrumented agent")
+
+
+def runs_of_spans(
+    source: Source, spans: Sequence[Span], passed_over: int, held: str, expected: str
+) -> Iterator[Transcript]:
+    """Yield each agent's run of each conversation, or of each trace where no conversation is named.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    spans : sequence of Span
+        All that it holds, in any order.
+    passed_over : int
+        Records of it that are none; a warning of the first run tells of them.
+    held, expected : str
+        What the file holds, and should hold, in the error for one without a step.
+
+    Raises
+    ------
+    TranscriptError
+        If no span is one of a model, a tool or an agent.
+    """
     warnings = []
-    if found.passed_over:
-        warnings.append(f"{number_of(found.passed_over, 'record')} left out: no span or log record")
+    if passed_over:
+        warnings.append(f"{number_of(passed_over, 'record')} left out: no span or log record")
     is_empty = True
-    for run in _runs(found.spans):
+    for run in _runs(spans):
         steps, memories, success = _steps(run)
         if not steps:
             continue
@@ -82,11 +108,10 @@ def read_otlp(source: Source) -> Iterator[Transcript]:
         yield msgspec.structs.replace(made, success=success)
         warnings = []
     if is_empty:
-        kinds = sorted({signal for request in requests for signal in SIGNALS if request.get(signal)})
         raise TranscriptError(
             source.path,
-            f"no span or event of a model, a tool or an agent in {' and '.join(kinds) or 'it'} "
-            f"({number_of(len(found.spans), 'span')}), expected traces or logs of an instrumented agent",
+            f"no span or event of a model, a tool or an agent in {held} ({number_of(len(spans), 'span')}), "
+            f"expected {expected}",
         )
 
 

@@ -14,9 +14,12 @@ from coherence.core.readings import excerpt
 from coherence.providers.readers import (
     anthropic_messages,
     claude_code,
+    langfuse,
+    langsmith,
     openai_chat,
     openai_responses,
     otlp,
+    phoenix,
     recorded_events,
     runs,
 )
@@ -33,6 +36,9 @@ _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
     "runs": runs.read_runs,
     "export": recorded_events.read_export,
     "otlp": otlp.read_otlp,
+    "langfuse": langfuse.read_langfuse,
+    "phoenix": phoenix.read_phoenix,
+    "langsmith": langsmith.read_langsmith,
 }
 
 FORMATS: tuple[str, ...] = tuple(_READERS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -62,12 +63,51 @@ def test_collect_records_what_is_posted_and_ends_cleanly(tmp_path: Path, end: si
         assert [(row.agent, row.session) for row in kept.sessions()] == [("fixer", "conv-1")]
 
 
+def test_collect_takes_spans_and_events_at_once(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    command = [sys.executable, "-m", "coherence", "collect", "--otlp", "0", "--http", "0", "--embedder", "hashing"]
+    with subprocess.Popen(
+        [*command, "--store", str(store)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        otlp = re.match(r"OTLP on (http://127\.0\.0\.1:\d+), ", process.stderr.readline())
+        http = re.match(r"events on (http://127\.0\.0\.1:\d+/v1/events), ", process.stderr.readline())
+        assert otlp is not None and http is not None
+        event = {"kind": "message", "session": "conv-1", "agent": "fixer", "role": "assistant", "text": "Done."}
+        answers = []
+        for url, body in (
+            (f"{otlp[1]}/v1/traces", (SAMPLES / "semconv.otlp.json").read_bytes()),
+            (http[1], json.dumps(event).encode()),
+        ):
+            request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                answers.append(json.load(answer))
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert answers[0] == {}
+    assert [(each["agent"], each["session"]) for each in answers[1]["agents"]] == [("fixer", "conv-1")]
+    with Store(store) as kept:  # both doors lead to one session
+        [session] = kept.sessions()
+        assert json.loads([*kept.events(session.id)][-2].data)["content"] == "Done."
+
+
+def test_collect_wants_a_port(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["collect", "--store", str(tmp_path / "a.db")])
+    assert result.exit_code == 2
+    assert "give --otlp PORT, --http PORT or both" in result.stderr
+
+
 def test_collect_says_why_it_cannot_listen(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        given = ["collect", "--otlp", str(port), "--store", str(tmp_path / "a.db"), "--embedder", "hashing"]
-        result = CliRunner().invoke(main, given)
-    assert result.exit_code == 2
-    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in result.stderr
+        for option in ("--otlp", "--http"):
+            given = ["collect", option, str(port), "--store", str(tmp_path / "a.db"), "--embedder", "hashing"]
+            result = CliRunner().invoke(main, given)
+            assert result.exit_code == 2
+            assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in result.stderr

@@ -270,6 +270,7 @@ def test_documents_every_command_with_json_has_a_schema_and_a_run_above() -> Non
     assert len(printing) > 20
     assert {SAME.get(name, name) for name in printing} <= set(schema_names())
     tried = {name.removesuffix(".none") for name, _ in TABLE} | {"export", "log", "score.jsonl", "score.step-scores"}
+    tried.add("collect")  # by tests/integrations/test_event_receiver.py
     assert tried == set(schema_names())
 
 

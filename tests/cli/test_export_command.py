@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,17 @@ def test_export_refuses_what_is_not_there_and_what_would_be_lost(store: Path) ->
     assert unknown.exit_code == 2 and "no agent and no session is called 's3'" in unknown.stderr
     over = run("export", "s1", "--store", store, "-o", store)
     assert over.exit_code == 2 and "choose another name" in over.stderr
+
+
+def test_export_a_whole_store_is_for_tables_only(store: Path) -> None:
+    refused = run("export", store)
+    assert refused.exit_code == 2 and "name a session" in refused.stderr
+
+
+def test_export_parquet_without_its_extra_names_the_line_that_installs_it(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    refused = run("export", store, "--parquet", tmp_path / "tables")
+    assert refused.exit_code == 2 and 'pip install "coherence-sensor[parquet]"' in refused.stderr
+    assert not (tmp_path / "tables").exists()

@@ -13,7 +13,8 @@ import pytest
 
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Reading
-from coherence.integrations import otlp_receiver
+from coherence.integrations import http_requests
+from coherence.integrations.live_monitors import LiveMonitors
 from coherence.integrations.otlp_collector import OtlpCollector
 from coherence.integrations.otlp_receiver import OtlpReceiver
 from coherence.store.store import Store
@@ -89,7 +90,7 @@ def test_otlp_receiver_says_why_it_refuses(
     status: int,
     why: str,
 ) -> None:
-    monkeypatch.setattr(otlp_receiver, "MAX_BODY", 1_000_000)
+    monkeypatch.setattr(http_requests, "MAX_BODY", 1_000_000)
     found, answer = post(port, body, **headers)
     assert found == status
     assert why in answer["message"]
@@ -129,13 +130,13 @@ def test_otlp_collector_records_and_measures_what_is_posted(
     requests = text.splitlines() if name.endswith("jsonl") else [text]
     readings: list[tuple[str, str, Reading]] = []
     with Store(tmp_path / "runs.db") as store:
-        collector = OtlpCollector(
+        monitors = LiveMonitors(
             store, config=MonitorConfig(), embedder=False, on_reading=lambda *told: readings.append(told)
         )
-        with listening(collector.take) as port:
+        with listening(OtlpCollector(monitors).take) as port:
             for request in requests:
                 assert post(port, request.encode(), "/v1/logs" if "resourceLogs" in request else "/v1/traces")[0] == 200
-        collector.close()
+        monitors.close()
         [session] = store.sessions()
         assert (session.agent, session.session) == (agent, conversation)
         events = list(store.events(session.id))
@@ -150,11 +151,12 @@ def test_otlp_collector_goes_on_with_a_conversation_in_the_next_request(tmp_path
     request = json.loads((SAMPLES / "semconv.otlp.json").read_text())
     spans = request["resourceSpans"][0]["scopeSpans"][0].pop("spans")
     with Store(tmp_path / "runs.db") as store:
-        collector = OtlpCollector(store, embedder=False)
+        monitors = LiveMonitors(store, embedder=False)
+        collector = OtlpCollector(monitors)
         for span in spans:  # as a processor that does not batch sends them
             request["resourceSpans"][0]["scopeSpans"][0]["spans"] = [span]
             collector.take(request)
-        collector.close()
+        monitors.close()
         counts = {
             (row.agent, row.session): sum(event.kind == "message" for event in store.events(row.id))
             for row in store.sessions()

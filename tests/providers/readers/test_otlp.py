@@ -1,28 +1,24 @@
 from __future__ import annotations
 
-import copy
 import json
 import random
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mutated_files import mutated, read_or_refuse
 from property_sizes import examples
 
-from coherence.core.config import MonitorConfig
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import Counters
-from coherence.monitor.steps import record_steps
 from coherence.providers.readers import read_transcripts
 from coherence.providers.readers.otlp import read_requests
 from coherence.providers.transcript import Step, Transcript
-from coherence.report.ahead import StateAlone
 
 SAMPLES = Path(__file__).parents[2] / "data" / "otlp"
+FILES = sorted(SAMPLES.glob("*.otlp.json*"))
 
 Told: TypeAlias = tuple[str, str, list[str], bool]
 
@@ -229,74 +225,14 @@ def test_read_requests_gives_log_records_to_their_spans() -> None:
     ]
 
 
-HOSTILE: tuple[Any, ...] = (
-    None, True, -1, 0, 1e308, 2**70, "", "x", "\ud800", "9" * 5000, [], {}, [[]], "[" * 500, '{"role": 1}',
-    {"values": 3}, [{"type": "tool_call", "arguments": [None]}], {"stringValue": 5}, {"intValue": "--1"},
-    {"intValue": "²"},
-)  # fmt: skip
-
-
-def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container with each of its keys."""
-    for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
-        yield node, key
-        yield from places(node[key])
-
-
-def mutated(chance: random.Random) -> str:
-    """A sample with values replaced, removed, copied or moved in its tree, or bytes in its text."""
-    path = chance.choice(sorted(SAMPLES.glob("*.otlp.json*")))
-    text = path.read_text()
-    if path.suffix == ".jsonl":
-        text = chance.choice(text.splitlines())
-    if chance.random() < 0.2:
-        at = chance.randrange(len(text))
-        return (
-            text[:at]
-            + chance.choice(["", '"', "}", "]", "\\", "\ud800", "\x00", "9" * 30])
-            + text[at + chance.randrange(9) :]
-        )
-    tree = copy.deepcopy(json.loads(text))
-    for _ in range(chance.randrange(1, 6)):
-        found = list(places(tree))
-        if not found:
-            break
-        holder, key = chance.choice(found)
-        match chance.randrange(4):
-            case 0:
-                holder[key] = chance.choice(HOSTILE)
-            case 1:
-                del holder[key]
-            case 2:
-                other, name = chance.choice(found)
-                holder[key] = copy.deepcopy(other[name])
-            case _:
-                # texts in texts: messages are JSON in an attribute
-                value = holder[key]
-                holder[key] = value[: len(value) // 2] if isinstance(value, str) else json.dumps(value)
-    return json.dumps(tree)
-
-
-def read_or_refuse(path: Path, text: str) -> None:
-    path.write_text(text, errors="surrogatepass")
-    runs: list[Transcript] = []
-    with suppress(TranscriptError):
-        runs = read_transcripts(path)
-    for run in runs:
-        assert run.steps
-        # what was read can be told to a monitor
-        alone = StateAlone(MonitorConfig())
-        assert len(list(record_steps(alone, run))) == len(run.steps)
-
-
 @examples(300)
 @given(st.integers(0, 2**32))
 def test_read_otlp_never_crashes_on_a_damaged_file(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     path = tmp_path_factory.getbasetemp() / "mutated.otlp.json"
-    read_or_refuse(path, mutated(random.Random(seed)))
+    read_or_refuse(path, mutated(random.Random(seed), FILES))
 
 
 @pytest.mark.slow
 def test_read_otlp_never_crashes_on_ten_thousand_damaged_files(tmp_path: Path) -> None:
     for seed in range(10_000):
-        read_or_refuse(tmp_path / "mutated.otlp.json", mutated(random.Random(seed)))
+        read_or_refuse(tmp_path / "mutated.otlp.json", mutated(random.Random(seed), FILES))

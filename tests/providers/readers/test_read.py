@@ -97,6 +97,16 @@ SAMPLES = {
     "runs": lines(RUN, RUN),
     "export": lines(HEAD, SAID),
     "otlp": lines(SPANS, SPANS),
+    "langfuse": lines({"id": "o", "traceId": "t", "type": "GENERATION", "input": "hi", "output": "hello"}),
+    "phoenix": lines(
+        {
+            "name": "a",
+            "context": {"trace_id": "t", "span_id": "s"},
+            "span_kind": "LLM",
+            "attributes": {"input.value": "hi", "output.value": "hello"},
+        }
+    ),
+    "langsmith": lines({"id": "r", "run_type": "llm", "inputs": {"prompts": ["hi"]}, "outputs": {"output": "hello"}}),
 }
 
 
@@ -166,7 +176,7 @@ def test_read_transcripts_a_path_that_cannot_be_read_is_an_error(
     assert failure(tmp_path / "none.json").reason == "no such file"
     assert failure(tmp_path).reason == "is a directory, expected a file"
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
-    known = "expected one of openai, openai-responses, anthropic, claude-code, runs, export, otlp"
+    known = f"expected one of {', '.join(FORMATS)}"
     assert failure(write(tmp_path, lines(RUN)), "llama").reason == f"unknown format 'llama', {known}"
     monkeypatch.setattr(source, "open_input", refuse)
     assert failure(write(tmp_path, lines(RUN))).reason == "permission denied, expected a readable file"
@@ -245,7 +255,7 @@ def test_read_transcripts_json_nested_too_deep_is_an_error(tmp_path: Path, conte
 @pytest.mark.parametrize("content", ["42", '"hi"', "null", "NaN", "[]", "{}", "[1, 2]", '{"a": 1}', '{"type": "user"}'])
 def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
     error = failure(write(tmp_path, content))
-    known = "openai, openai-responses, anthropic, claude-code, runs, export, otlp"
+    known = "openai, openai-responses, anthropic, claude-code, runs, export, otlp, langfuse, phoenix, langsmith"
     assert error.reason == f"unknown format, expected one of {known}"
 
 
