@@ -105,22 +105,30 @@ class Agents:
             first = next(iter(self._watches.values()), None)
         return first.monitor if first is not None else self.watch().monitor
 
-    def watch(self, name: str | None = None) -> Watch:
-        """Return the watch of an agent, made when it is first asked for; ``None``: the agent of that run."""
+    @property
+    def guides(self) -> bool:
+        """True if agents are told what decisions have for them."""
+        return self._guide
+
+    def watch(self, name: str | None = None, **options: Any) -> Watch:
+        """Return the watch of an agent, made when it is first asked for; ``None``: the agent of that run.
+
+        ``options``: those of the monitor, if it is made now.
+        """
         name = name if isinstance(name, str) and name.strip() else self._agent
         if self._monitor is not None:
             name = self._monitor.agent
         with self._lock:
             found = self._watches.get(name)
             if found is None:
-                found = self._watches[name] = self._made(name)
+                found = self._watches[name] = self._made(name, options)
             return found
 
-    def _made(self, name: str) -> Watch:
+    def _made(self, name: str, given: dict[str, Any]) -> Watch:
         if self._monitor is not None:
             return Watch(self._monitor, guide=self._guide, found_by="the monitor that you gave")
         first = not self._watches
-        options: dict[str, Any] = {"source": "wrap"}
+        options: dict[str, Any] = {"source": "wrap", **given}
         if first and self._goal is not None:
             options["goal"] = self._goal
         known = {monitor.agent for monitor in self.fleet}

@@ -78,10 +78,13 @@ class Agent:
         Of the agent; it measures when it is told to.
     transcript : Path, optional
         The agent's transcript; without it, what hooks tell is recorded at once.
+    lag_s : float
+        Seconds for which a call waits for its message in the transcript; once that was in vain, no call waits.
     """
 
-    def __init__(self, monitor: Monitor, transcript: Path | None) -> None:
+    def __init__(self, monitor: Monitor, transcript: Path | None, *, lag_s: float = 0.0) -> None:
         self.monitor = monitor
+        self._lag_s = lag_s
         self.news = News(monitor)
         self._tail = TranscriptTail(transcript) if transcript is not None else None
         self._known = Known.of(monitor)
@@ -151,7 +154,18 @@ class Agent:
         """Record what led to a call that is about to be made."""
         if self._read():
             assert self._tail is not None
+            if self._lag_s and call not in self._known and call not in self._made:
+                self._await_call(call, self._tail)
             self._take(self._tail.up_to_call(call))
+
+    def _await_call(self, id: str, tail: TranscriptTail) -> None:
+        until = monotonic() + self._lag_s
+        while not tail.up_to_call(id):
+            if monotonic() > until:
+                self._lag_s = 0.0
+                return
+            sleep(LAG_S / 100)
+            tail.read()
 
     def call(self, id: str, tool: str, arguments: Any) -> None:
         """Take in that a call is made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -36,11 +36,11 @@ _NO_REQUEST = "<task-notification>"
 _FIELDS = (
     "agent_id agent_transcript_path agent_type background_tasks compact_summary context_tokens custom_instructions cwd "
     "duration_ms effort error estimated_cache_write_usd file_path hook_event_name is_interrupt last_assistant_message "
-    "message model notification_type permission_mode permission_suggestions prompt prompt_cache_likely_expired "
-    "prompt_id reason seconds_since_last_response session_crons session_id source stop_hook_active title tool_calls "
-    "tool_input tool_name tool_response tool_use_id transcript_path trigger"
+    "mcp_server message model notification_type permission_mode permission_suggestions prompt "
+    "prompt_cache_likely_expired prompt_id reason seconds_since_last_response session_crons session_id source "
+    "stop_hook_active title tool_calls tool_input tool_name tool_response tool_use_id transcript_path trigger"
 )
-"""Fields of the payloads of 2.1.330."""
+"""Fields of the payloads of 2.1.330, and of those of MCP tools."""
 
 
 class ClaudeCodeSession(HostSession):
@@ -60,6 +60,8 @@ class ClaudeCodeSession(HostSession):
     HOST = "claude-code"
     CARRIERS = frozenset(("SessionStart", "PostToolBatch"))
     FIELDS = frozenset(_FIELDS.split())
+    LAG_S: ClassVar[float] = 0.0
+    """Seconds for which a call waits for its message in the transcript; hooks that are processes come late enough."""
 
     def __init__(self, fleet: Fleet, session: str) -> None:
         super().__init__(fleet, session)
@@ -117,7 +119,7 @@ class ClaudeCodeSession(HostSession):
                 name = f"{self.HOST}/{text_of(payload, 'agent_type') or 'agent'}-{agent_id[:12]}"
                 monitor = self.make_agent(name, parent=self.HOST)
                 self.fleet.add_edge(name, self.HOST, TRUST_IN_SUBAGENTS)
-            self._agents[agent_id] = Agent(monitor, transcript)
+            self._agents[agent_id] = Agent(monitor, transcript, lag_s=self.LAG_S)
         return self._agents[agent_id]
 
     def _on_happening(self, payload: Payload) -> None:
