@@ -37,7 +37,8 @@ def patterns() -> dict[str, Search]:
 
 def _modules() -> Iterator[str]:
     for module in walk_packages(coherence.__path__, "coherence."):
-        if not module.name.startswith((*_OTHERS, *_NEED_AN_EXTRA)):
+        is_adapter = module.name.startswith("coherence.frameworks.") and not module.name.endswith((".agents", ".trace"))
+        if not is_adapter and not module.name.startswith((*_OTHERS, *_NEED_AN_EXTRA)):
             yield module.name
 
 

@@ -32,8 +32,9 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 @pytest.mark.parametrize(
     ("now", "risen"),
     [
-        ([11.5, 11.2, 11.1], 1),  # more than a tenth in every pair
-        ([11.5, 11.2, 10.9], 0),  # not in the last
+        ([11.5, 11.2, 11.1] * 3, 1),  # more than a tenth in every pair, of all three rounds
+        ([11.5, 11.2, 11.1, 11.5, 10.9, 11.5], 0),  # in the first round alone
+        ([11.5, 11.2, 10.9], 0),  # not in the last of the first round, after which nothing is measured again
         ([9.0, 9.0, 9.0], 0),
     ],
 )
@@ -45,7 +46,8 @@ def test_main_a_cost_has_risen_where_it_is_a_tenth_higher_in_every_pair(
     monkeypatch.setattr(regression, "measure", lambda tree: next(found))
     monkeypatch.setattr(regression, "checked_out", lambda commit: nullcontext(tmp_path))
     written = tmp_path / "costs.json"
-    assert regression.main("HEAD", len(now), written) == risen
+    assert regression.main("HEAD", 3, written) == risen
+    assert next(found, None) is None  # no round too many, none too few
     assert json.loads(written.read_text())["costs"]["a"]["before"] == 10.0
 
 
