@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,6 +18,9 @@ from coherence.monitor.monitor import Monitor
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.store.store import Store
+
+MAX_WRITTEN = 10_000
+"""Marks of answers whose writers are remembered; the oldest are forgotten."""
 
 _AT_WORK: ContextVar[tuple[Agents, str] | None] = ContextVar("coherence_at_work", default=None)
 """The agent whose tool runs now."""
@@ -83,6 +86,7 @@ class Agents:
             fleet if fleet is not None or monitor is not None else Fleet(store=store, budget=budget, config=config)
         )
         self._watches: dict[str, Watch] = {}
+        self._writers: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -174,6 +178,20 @@ class Agents:
         outer = _AT_WORK.get()
         if outer is not None and outer[0] is self:
             self.handed_over(name, outer[1])
+
+    def wrote(self, name: str, marks: Iterable[str]) -> None:
+        """Know that an answer is this agent's, by marks that it has wherever it is repeated."""
+        with self._lock:
+            for mark in marks:
+                others = (writer for writer in self._writers.pop(mark, ()) if writer != name)
+                self._writers[mark] = (*others, name)
+            while len(self._writers) > MAX_WRITTEN:
+                del self._writers[next(iter(self._writers))]
+
+    def writers(self, marks: Iterable[str]) -> tuple[str, ...]:
+        """Return the agents that wrote the answer of the first mark that is known; the last one wrote last."""
+        with self._lock:
+            return next((found for mark in marks if (found := self._writers.get(mark))), ())
 
     @classmethod
     def joined(cls, agents: Agents | None, agent: str, options: Mapping[str, Any]) -> Agents:

@@ -67,6 +67,11 @@ class Watch:
         """Return True if a request waits for a decision."""
         return self._news is not None or self._has_budget
 
+    @property
+    def guides(self) -> bool:
+        """Return True if the agent is told what its decisions have for it."""
+        return self._news is not None
+
     def ask(self) -> str:
         """Return what the agent is to be told with its next request; raise CoherenceBlocked for a used-up budget."""
         if not self.asks:

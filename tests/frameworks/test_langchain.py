@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,86 +11,24 @@ import pytest
 
 from coherence import CoherenceBlocked, Monitor
 from coherence.core import events
-from frameworks.agents import CASES, GOAL, MODEL, SYSTEM, Playing, by_hand
-from frameworks.model_stub import PER_CALL
+from frameworks.agents import CASES, GOAL, SYSTEM, Playing, by_hand
 
 pytestmark = pytest.mark.frameworks
 
 pytest.importorskip("langchain")
 
 from langchain.agents import create_agent  # noqa: E402
-from langchain_core.language_models import BaseChatModel  # noqa: E402
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage  # noqa: E402
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult  # noqa: E402
-from langchain_core.tools import StructuredTool, ToolException  # noqa: E402
+from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
+from langchain_core.tools import ToolException  # noqa: E402
+from langgraph.graph import START, MessagesState, StateGraph  # noqa: E402
+from langgraph.types import Command  # noqa: E402
 
 from coherence.frameworks.agents import Agents  # noqa: E402
 from coherence.frameworks.langchain import CoherenceMiddleware  # noqa: E402
+from frameworks.langchain_model import Scripted, said, script, tool_named  # noqa: E402
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "frameworks" / "langchain_agent.py"
 MANUAL: dict[str, Any] = {"tick": "manual"}
-
-
-class Scripted(BaseChatModel):
-    """A model that says what it is told to, and keeps what it was asked."""
-
-    says: Any
-    asked: Any = None
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Any, **options: Any) -> Any:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
-        if self.asked is not None:
-            self.asked.append(list(messages))
-        return ChatResult(generations=[ChatGeneration(message=self.says())])
-
-    def _stream(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
-        whole = self._generate(messages).generations[0].message
-        chunk = AIMessageChunk(
-            content=whole.content,
-            tool_calls=whole.tool_calls,
-            usage_metadata=whole.usage_metadata,
-            response_metadata=whole.response_metadata,
-            chunk_position="last",
-        )
-        yield ChatGenerationChunk(message=chunk)
-
-
-def said(text: str, tool: str = "", arguments: Any = None, at: int = 1) -> AIMessage:
-    """Return an answer."""
-    calls = [{"name": tool, "args": dict(arguments or {}), "id": f"call{at}"}] if tool else []
-    used: Any = {
-        "input_tokens": PER_CALL["input"],
-        "output_tokens": PER_CALL["output"],
-        "total_tokens": PER_CALL["input"] + PER_CALL["output"],
-        "input_token_details": {"cache_read": PER_CALL["cached"]},
-    }
-    return AIMessage(text, tool_calls=calls, usage_metadata=used, response_metadata={"model_name": MODEL})
-
-
-def tool_named(name: str, run: Callable[[], str]) -> StructuredTool:
-    """Return a tool of one name that takes any arguments."""
-
-    def called(**arguments: Any) -> str:
-        return run()
-
-    schema = {
-        "type": "object",
-        "properties": {key: {"type": "string"} for key in ("path", "new", "command", "to", "body")},
-    }
-    return StructuredTool.from_function(
-        called, name=name, description="A tool.", args_schema=schema, handle_tool_error=True
-    )
-
-
-def script(*answers: AIMessage) -> Scripted:
-    turns = iter(answers)
-    return Scripted(says=lambda: next(turns), asked=[])
 
 
 ASKED = {"messages": [("user", GOAL)]}
@@ -219,6 +156,43 @@ def test_coherence_middleware_joins_an_agent_that_a_tool_calls() -> None:
     goals = {monitor.agent: monitor.state.facts.goal for monitor in agents.fleet}
     assert goals == {"planner": "Write a report.", "writer": "Write the summary."}
     agents.close()
+
+
+def test_coherence_middleware_joins_an_agent_whose_messages_another_one_is_given() -> None:
+    agents = Agents(goal="Write a report.", config=MANUAL)
+
+    def worker(name: str, *answers: AIMessage) -> Any:
+        tools = [tool_named("bash", lambda: "40 cups")]
+        return create_agent(script(*answers), tools=tools, middleware=[CoherenceMiddleware(name, agents=agents)])
+
+    made = StateGraph(MessagesState).add_node("researcher", worker("researcher", said("I look.", "bash"), said("40.")))
+    made.add_node("writer", worker("writer", said("Tea sells."))).add_edge(START, "researcher")
+    made.add_edge("researcher", "writer").compile().invoke(ASKED)  # type: ignore[call-overload]
+    assert [(edge.source, edge.target) for edge in agents.fleet.trust.edges()] == [("researcher", "writer")]
+    writer = agents.watch("writer").monitor
+    writer.flush()
+    told = [record.event for record in reversed(writer.events())]
+    assert [(event.role, event.content) for event in told if isinstance(event, events.Message)] == [
+        ("user", GOAL),
+        ("user", "I look."),
+        ("user", "40."),
+        ("assistant", "Tea sells."),
+    ]
+    assert not any(isinstance(event, events.ToolCall) for event in told)
+    agents.close()
+
+
+def test_coherence_middleware_records_the_message_in_a_command_as_the_result() -> None:
+    def transfer() -> Any:
+        return Command(update={"messages": [ToolMessage("The writer takes over.", tool_call_id="call1")]})
+
+    watch = CoherenceMiddleware(config=MANUAL)
+    model = script(said("I hand over.", "transfer"), said("Done."))
+    create_agent(model, tools=[tool_named("transfer", transfer)], middleware=[watch]).invoke(ASKED)
+    watch.monitor.flush()
+    results = [record.event for record in watch.monitor.events() if isinstance(record.event, events.ToolResult)]
+    assert [(event.result, event.error) for event in results] == [("The writer takes over.", False)]
+    watch.agents.close()
 
 
 def test_coherence_middleware_records_an_error_of_the_model_and_lets_it_through() -> None:
