@@ -201,6 +201,15 @@ class _Recorder(BaseCallbackHandler):
         """Leave chains alone: in an event loop, each callback costs a turn of a thread."""
         return True
 
+    @property
+    def on_llm_new_token(self) -> Any:
+        """Callback that does nothing for a token; in an event loop a coroutine, as LangChain runs others in threads."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _nothing
+        return _anothing
+
     def on_chat_model_start(
         self, serialized: Any, messages: list[list[BaseMessage]], *, run_id: UUID, metadata: Any = None, **named: Any
     ) -> None:
@@ -243,6 +252,14 @@ class _Recorder(BaseCallbackHandler):
             self._watch.conversation.abandoned(Answer(said, model=asked.model))
         except Exception as fault:
             self._watch.failed(fault)
+
+
+def _nothing(*args: Any, **named: Any) -> None:
+    """Do nothing."""
+
+
+async def _anothing(*args: Any, **named: Any) -> None:
+    """Do nothing."""
 
 
 def _node() -> str | None:

@@ -31,7 +31,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "frameworks" / "lan
 MANUAL: dict[str, Any] = {"tick": "manual"}
 
 
-ASKED = {"messages": [("user", GOAL)]}
+ASKED: Any = {"messages": [("user", GOAL)]}
 
 
 async def invoked(agent: Any, how: str, asked: Any = ASKED) -> None:
@@ -144,7 +144,8 @@ def test_coherence_middleware_joins_an_agent_that_a_tool_calls() -> None:
     writer = create_agent(script(said("Written.")), tools=[], middleware=[CoherenceMiddleware("writer", agents=agents)])
 
     def delegate() -> str:
-        return str(writer.invoke({"messages": [("user", "Write the summary.")]})["messages"][-1].text)
+        asked: Any = {"messages": [("user", "Write the summary.")]}
+        return str(writer.invoke(asked)["messages"][-1].text)
 
     planner = create_agent(
         script(said("I delegate.", "delegate"), said("Done.")),
@@ -167,7 +168,7 @@ def test_coherence_middleware_joins_an_agent_whose_messages_another_one_is_given
 
     made = StateGraph(MessagesState).add_node("researcher", worker("researcher", said("I look.", "bash"), said("40.")))
     made.add_node("writer", worker("writer", said("Tea sells."))).add_edge(START, "researcher")
-    made.add_edge("researcher", "writer").compile().invoke(ASKED)  # type: ignore[call-overload]
+    made.add_edge("researcher", "writer").compile().invoke(ASKED)
     assert [(edge.source, edge.target) for edge in agents.fleet.trust.edges()] == [("researcher", "writer")]
     writer = agents.watch("writer").monitor
     writer.flush()

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.frameworks
 
 pytest.importorskip("langgraph")
 
+from langchain_core.language_models import FakeListChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage  # noqa: E402
 from langchain_core.runnables import RunnableConfig, RunnableLambda  # noqa: E402
 from langchain_core.tools import ToolException, tool  # noqa: E402
@@ -428,6 +430,58 @@ def test_coherence_graph_goes_on_with_a_message_that_it_cannot_read() -> None:
         assert end["messages"][-1].text == "I see nothing."
         assert [fault.where for fault in kinds(agents.monitor, events.Fault)] == ["model"]
         assert ("assistant", "I see nothing.") in messages(agents.monitor)
+
+
+def test_coherence_graph_goes_on_when_its_agents_are_closed() -> None:
+    watch = CoherenceGraph(config=MANUAL)
+    model = script(said("I look.", "bash", {"command": "ls"}), said("Done."))
+    app = graph(watch.watched(asks(model)), watch.tool_node([tool_named("bash", lambda: "ran")]))
+    watch.agents.close()
+    assert [message.text for message in app.invoke(ASKED)["messages"]] == [GOAL, "I look.", "ran", "Done."]
+
+
+def test_watched_keeps_interrupts_and_streams_of_a_subgraph() -> None:
+    def pays(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(f"Paid: {interrupt('Pay 5 francs?')}")]}
+
+    with Agents(config=MANUAL) as agents:
+        watch = CoherenceGraph(agents=agents)
+        app = graph(watch.watched(graph(watch.watched(pays)), agent="outer"), checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        assert app.invoke(ASKED, thread)["__interrupt__"][0].value == "Pay 5 francs?"
+        resumed = list(app.stream(Command(resume="yes"), thread, subgraphs=True, stream_mode="updates"))
+        assert [len(where) for where, _ in resumed] == [1, 0]  # the inner node, then the outer one
+        assert app.get_state(thread).values["messages"][-1].text == "Paid: yes"
+
+
+class Counting(ThreadPoolExecutor):
+    """Threads of an event loop that count what they are asked to run."""
+
+    asked = 0
+
+    def submit(self, *args: Any, **options: Any) -> Any:
+        self.asked += 1
+        return super().submit(*args, **options)
+
+
+def test_watched_needs_no_thread_for_a_token_in_an_event_loop() -> None:
+    async def turns(words: int) -> int:
+        counting = Counting(2)
+        asyncio.get_running_loop().set_default_executor(counting)
+        model = FakeListChatModel(responses=["a" * words])  # one token for each character
+
+        async def node(state: MessagesState) -> Any:
+            return {"messages": [await model.ainvoke(state["messages"])]}
+
+        with Agents(config=MANUAL) as agents:
+            app = graph(CoherenceGraph(agents=agents).watched(node))
+            seen = [each async for each in app.astream(ASKED, stream_mode="messages")]
+            assert len(seen) >= words
+            assert ("assistant", "a" * words) in messages(agents.monitor)
+        return counting.asked
+
+    few, many = asyncio.run(turns(2)), asyncio.run(turns(50))
+    assert many == few
 
 
 def test_coherence_graph_says_which_arguments_exclude_each_other() -> None:
