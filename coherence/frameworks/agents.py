@@ -157,12 +157,15 @@ class Agents:
         """Let an agent go on with the conversation of another one: what that has said and done is not its own."""
         if self._fleet is None or source == target:
             return
-        self.handed_over(source, target)
         before, after = self.watch(source), self.watch(target)
-        request = before.monitor.state.facts.request
-        if request and request != after.monitor.state.facts.request:
-            after.monitor.message("user", request)
-        after.conversation.adopt(before.conversation)
+        try:
+            self.handed_over(source, target)
+            request = before.monitor.state.facts.request
+            if request and request != after.monitor.state.facts.request:
+                after.monitor.message("user", request)
+            after.conversation.adopt(before.conversation)
+        except Exception as error:  # the host goes on
+            before.failed(error)
 
     @contextmanager
     def at_work(self, name: str) -> Iterator[None]:
@@ -173,11 +176,18 @@ class Agents:
         finally:
             _AT_WORK.reset(token)
 
+    def works(self, name: str) -> None:
+        """Have an agent that begins later, in this task or thread, work for this one."""
+        _AT_WORK.set((self, name))
+
     def began(self, name: str) -> None:
         """Join an agent that begins with the one that it works for."""
         outer = _AT_WORK.get()
         if outer is not None and outer[0] is self:
-            self.handed_over(name, outer[1])
+            try:
+                self.handed_over(name, outer[1])
+            except Exception as error:  # the host goes on
+                self.watch(name).failed(error)
 
     def wrote(self, name: str, marks: Iterable[str]) -> None:
         """Know that an answer is this agent's, by marks that it has wherever it is repeated."""

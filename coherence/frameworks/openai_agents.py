@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agents import (
     Agent,
     FunctionTool,
+    Handoff,
     RunConfig,
     RunHooks,
     ToolGuardrailFunctionOutput,
@@ -21,12 +22,14 @@ from agents import (
 )
 from agents.items import ModelResponse
 from agents.run import CallModelData, ModelInputData
+from agents.run_config import ToolErrorFormatterArgs
 
 from coherence.frameworks.agents import Agents
 from coherence.integrations.conversation import Answer, Turn, plain
 from coherence.integrations.openai_wire import ResponsesWire
 from coherence.integrations.watch import Watch
 from coherence.monitor.monitor import Monitor
+from coherence.providers.readers.openai_responses import output_text
 
 _RESPONSES = ResponsesWire()
 
@@ -38,6 +41,17 @@ class _Request(NamedTuple):
     hint: str
     began: float
 
+
+class _Running(NamedTuple):
+    """A call whose tool runs."""
+
+    began: float
+    failure: str | None = None
+    """Kind of its error."""
+
+
+MAX_RUNNING = 1_000
+"""Running calls that are remembered; the oldest are those of runs that have failed."""
 
 _REQUEST: ContextVar[_Request | None] = ContextVar("coherence_openai_agents", default=None)
 
@@ -71,8 +85,11 @@ class Coherence:
     def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
         self.agents = Agents.joined(agents, "agent", options)
         """All agents that are watched together; close it at the end."""
-        self.hooks: RunHooks[Any] = _Hooks(self.agents)
+        self._hooks = _Hooks(self.agents)
+        self.hooks: RunHooks[Any] = self._hooks
         """Hooks for ``Runner.run`` and for ``Agent.as_tool``."""
+        self.guardrail: ToolInputGuardrail[Any] = ToolInputGuardrail(guardrail_function=self._judge, name="coherence")
+        """Checks the calls of a tool; for MCP servers, ``MCPServerStdio(..., tool_input_guardrails=[...])``."""
 
     @property
     def monitor(self) -> Monitor:
@@ -80,15 +97,22 @@ class Coherence:
         return self.agents.monitor
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
-        """Return a copy of a configuration whose requests are recorded; your own input filter comes first."""
+        """Return a copy of a configuration whose requests and errors of tools are recorded.
+
+        Your own input filter comes first, and your own formatter of errors decides what the agent is told.
+        """
         given = RunConfig() if config is None else config
-        return replace(given, call_model_input_filter=self._filter(given.call_model_input_filter))
+        return replace(
+            given,
+            call_model_input_filter=self._filter(given.call_model_input_filter),
+            tool_error_formatter=self._formatter(given.tool_error_formatter),
+        )
 
     def guarded(self, agent: Agent[Any]) -> Agent[Any]:
         """Return a copy of an agent, and of those that it hands over to, whose function tools are checked first.
 
-        Handoffs that are no agents, MCP servers and the provider's own tools stay as they are: their calls are
-        recorded, and not refused.
+        MCP servers, which have their own connections, are no copies: give them :attr:`guardrail`. The provider's own
+        tools run where nobody can refuse them.
         """
         return self._guarded(agent, {})
 
@@ -96,41 +120,45 @@ class Coherence:
         if id(agent) in known:
             return known[id(agent)]
         made = known[id(agent)] = agent.clone(tools=[self._guarded_tool(tool) for tool in agent.tools])
-        made.handoffs = [self._guarded(each, known) if isinstance(each, Agent) else each for each in agent.handoffs]
+        made.handoffs = [
+            self._guarded(each, known) if isinstance(each, Agent) else self._guarded_handoff(each)
+            for each in agent.handoffs
+        ]
         return made
 
     def _guarded_tool(self, tool: Any) -> Any:
         if not isinstance(tool, FunctionTool):
             return tool
         made = copy.copy(tool)
-        guard: ToolInputGuardrail[Any] = ToolInputGuardrail(guardrail_function=self._judge, name="coherence")
-        made.tool_input_guardrails = [*(tool.tool_input_guardrails or ()), guard]
-        made.on_invoke_tool = self._timed(tool.on_invoke_tool)
+        made.tool_input_guardrails = [*(tool.tool_input_guardrails or ()), self.guardrail]
+        return made
+
+    def _guarded_handoff(self, given: Handoff[Any, Any]) -> Handoff[Any, Any]:
+        made, invoke = copy.copy(given), given.on_invoke_handoff
+
+        async def invoked(context: Any, arguments: str) -> Any:
+            agent = await invoke(context, arguments)
+            return self.guarded(agent) if isinstance(agent, Agent) else agent
+
+        made.on_invoke_handoff = invoked
         return made
 
     async def _judge(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         """Let a call pass, or give its agent the reason of the refusal."""
-        call = data.context
-        why = await self.agents.watch(data.agent.name).arefusal(call.tool_call_id, call.tool_name, call.tool_arguments)
-        return ToolGuardrailFunctionOutput.reject_content(why) if why else ToolGuardrailFunctionOutput.allow()
+        call, name = data.context, data.agent.name
+        why = await self.agents.watch(name).arefusal(call.tool_call_id, call.tool_name, call.tool_arguments)
+        if why:
+            return ToolGuardrailFunctionOutput.reject_content(why)
+        self.agents.works(name)  # the task of the call is this one
+        return ToolGuardrailFunctionOutput.allow()
 
-    def _timed(self, invoke: Callable[[Any, str], Awaitable[Any]]) -> Callable[[Any, str], Awaitable[Any]]:
-        async def invoked(context: Any, arguments: str) -> Any:
-            name = context.agent.name if context.agent is not None else None
-            watch = self.agents.watch(name)
-            began = time.monotonic()
-            with self.agents.at_work(watch.monitor.agent):
-                try:
-                    value = await invoke(context, arguments)
-                except Exception as error:
-                    told, kind = str(error) or type(error).__name__, type(error).__name__
-                    seconds = time.monotonic() - began
-                    watch.result(context.tool_call_id, told, error=True, duration_s=seconds, error_type=kind)
-                    raise
-            watch.result(context.tool_call_id, str(value), duration_s=time.monotonic() - began)
-            return value
+    def _formatter(self, mine: Callable[[ToolErrorFormatterArgs[Any]], Any] | None) -> Any:
+        def formatted(told: ToolErrorFormatterArgs[Any]) -> Any:
+            if (error := getattr(told, "error", None)) is not None:  # older SDKs tell none
+                self._hooks.failed(told.call_id, type(error).__name__)
+            return None if mine is None else mine(told)
 
-        return invoked
+        return formatted
 
     def _filter(self, mine: Callable[[CallModelData[Any]], Any] | None) -> Callable[[CallModelData[Any]], Any]:
         async def filtered(data: CallModelData[Any]) -> ModelInputData:
@@ -152,10 +180,11 @@ class Coherence:
 
 
 class _Hooks(RunHooks[Any]):
-    """Record answers, and which agent works for which."""
+    """Record answers and results, and which agent works for which."""
 
     def __init__(self, agents: Agents) -> None:
         self._agents = agents
+        self._running: dict[str, _Running] = {}
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         self._agents.began(agent.name)
@@ -172,16 +201,57 @@ class _Hooks(RunHooks[Any]):
             seconds = time.monotonic() - request.began
             await watch.aanswered(answer._replace(duration_s=seconds), request.turn)
 
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        if isinstance(call := getattr(context, "tool_call_id", None), str):  # the provider's own tools have none
+            self._agents.watch(agent.name).runs(call, context.tool_name, context.tool_arguments)
+            self._running[call] = _Running(time.monotonic())
+            if len(self._running) > MAX_RUNNING:
+                del self._running[next(iter(self._running))]
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        running = self._running.pop(getattr(context, "tool_call_id", ""), None)
+        if running is None:
+            return
+        seconds, watch = time.monotonic() - running.began, self._agents.watch(agent.name)
+        limit = getattr(tool, "timeout_seconds", None)
+        failure = running.failure or ("timeout" if limit is not None and seconds >= limit else None)
+        watch.result(
+            context.tool_call_id,
+            _text(watch, result),
+            error=True if failure else None,
+            duration_s=seconds,
+            error_type=failure,
+        )
+
+    def failed(self, call: str, kind: str) -> None:
+        """Remember that a call has raised an error, whose text the agent is not told."""
+        if (running := self._running.get(call)) is not None:
+            self._running[call] = running._replace(failure=kind)
+
+
+def _text(watch: Watch, result: Any) -> str:
+    """Return a result as text; of an image or a file, only its kind."""
+    try:
+        told = plain(result)
+        if isinstance(told, Mapping) and isinstance(told.get("type"), str):
+            told = [told]
+        return output_text(told) if isinstance(told, list) else str(result)
+    except Exception as error:  # the host goes on
+        watch.failed(error)
+        return ""
+
 
 def _answer(watch: Watch, agent: Any, response: ModelResponse) -> Answer | None:
     try:
         answer = _RESPONSES.answer({"output": plain(response.output), "id": response.response_id})
         used, model = response.usage, agent.model
+        answer = answer._replace(model=model if isinstance(model, str) else getattr(model, "model", None))
+        if not used.total_tokens:  # the SDK puts zeros where the provider tells nothing
+            return answer
         return answer._replace(
             tokens_in=used.input_tokens,
             tokens_out=used.output_tokens,
             tokens_cached=used.input_tokens_details.cached_tokens,
-            model=model if isinstance(model, str) else getattr(model, "model", None),
         )
     except Exception as error:  # the host goes on
         watch.failed(error)

@@ -83,7 +83,8 @@ class Coherence(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Record a request and its answer."""
         watch = self._watch
-        turn = watch.asked(_CHAT, {"messages": _plain(watch, request_context.messages)})
+        outputs = frozenset(tool.name for tool in request_context.model_request_parameters.output_tools)
+        turn = watch.asked(_CHAT, {"messages": _plain(watch, request_context.messages, outputs)})
         hint = await watch.aask()
         given = _guided(request_context, hint) if hint else request_context
         began = time.monotonic()
@@ -94,9 +95,12 @@ class Coherence(AbstractCapability[Any]):
         except Exception as error:
             watch.failed(error)
             raise
+        except BaseException:  # a stream that is left early ends its request so
+            watch.abandoned()
+            raise
         watch.arrived(hint)
         try:
-            answer = _answer(response, time.monotonic() - began)
+            answer = _answer(response, time.monotonic() - began, outputs)
         except Exception as error:  # the host goes on
             watch.failed(error)
         else:
@@ -123,21 +127,21 @@ class Coherence(AbstractCapability[Any]):
         return value
 
 
-def _plain(watch: Watch, messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """Return messages as those of Chat Completions."""
+def _plain(watch: Watch, messages: Sequence[ModelMessage], outputs: frozenset[str]) -> list[dict[str, Any]]:
+    """Return messages as those of Chat Completions; a call of an output tool is what the agent says."""
     try:
         newest = next((each for each in reversed(messages) if isinstance(each, ModelRequest)), None)
         told = newest.instructions if newest is not None else None
         system = [{"role": "system", "content": told}] if told else []
-        return system + [plain for message in messages for plain in _messages(message)]
+        return system + [plain for message in messages for plain in _messages(message, outputs)]
     except Exception as error:
         watch.failed(error)
         return []
 
 
-def _messages(message: ModelMessage) -> Iterator[dict[str, Any]]:
+def _messages(message: ModelMessage, outputs: frozenset[str]) -> Iterator[dict[str, Any]]:
     if isinstance(message, ModelResponse):
-        yield _said(message)
+        yield _said(message, outputs)
         return
     for part in message.parts:
         match part:
@@ -147,9 +151,12 @@ def _messages(message: ModelMessage) -> Iterator[dict[str, Any]]:
                 yield {"role": "user", "content": text}
             case UserPromptPart(content=pieces):
                 yield {"role": "user", "content": [_block(piece) for piece in pieces]}
+            case ToolReturnPart() if part.tool_name in outputs:
+                if part.outcome != "success":  # the agent is to say it again
+                    yield {"role": "user", "content": part.model_response_str()}
             case ToolReturnPart():
                 yield _result(part.tool_call_id, part.model_response_str())
-            case RetryPromptPart(tool_name=str()):
+            case RetryPromptPart(tool_name=str() as name) if name not in outputs:
                 yield _result(part.tool_call_id, part.model_response())
             case RetryPromptPart():
                 yield {"role": "user", "content": part.model_response()}
@@ -170,19 +177,22 @@ def _result(call: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call, "content": text}
 
 
-def _said(response: ModelResponse) -> dict[str, Any]:
+def _said(response: ModelResponse, outputs: frozenset[str]) -> dict[str, Any]:
+    made = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    results = [part.args_as_json_str() for part in made if part.tool_name in outputs]
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    text = "\n".join(each for each in (text, *results) if each)
     calls = [
         {"id": part.tool_call_id, "function": {"name": part.tool_name, "arguments": part.args_as_json_str()}}
-        for part in response.parts
-        if isinstance(part, ToolCallPart)
+        for part in made
+        if part.tool_name not in outputs
     ]
     return {"role": "assistant", "content": text, "tool_calls": calls}
 
 
-def _answer(response: ModelResponse, seconds: float) -> Answer:
+def _answer(response: ModelResponse, seconds: float, outputs: frozenset[str]) -> Answer:
     used = response.usage
-    answer = _CHAT.answer({"choices": [{"message": _said(response)}]})
+    answer = _CHAT.answer({"choices": [{"message": _said(response, outputs)}]})
     return answer._replace(
         tokens_in=used.input_tokens,
         tokens_out=used.output_tokens,

@@ -164,8 +164,11 @@ class Conversation:
             _keep(self._open, anchor, digests[since:])
         return Turn(anchor, begun)
 
-    def answered(self, answer: Answer, turn: Turn) -> list[Refused]:
-        """Record an answer and return its calls that must not run; waits for a measurement where there are calls."""
+    def answered(self, answer: Answer, turn: Turn, *, checks: bool = True) -> list[Refused]:
+        """Record an answer and return its calls that must not run; waits for a measurement where there are calls.
+
+        Without ``checks``, all of them are recorded and none is refused, for a host that cannot hold them back.
+        """
         with self._lock:
             for key in answer.keys:
                 _keep(self._answers, key, None)
@@ -177,8 +180,8 @@ class Conversation:
             self._record(told)
         refused = []
         for call in answer.calls:
-            decision = self._monitor.check(call.name or "unknown", call.arguments)
-            if decision:
+            decision = self._monitor.check(call.name or "unknown", call.arguments) if checks else None
+            if decision is None or decision:
                 self._monitor.tool_call(call.name or "unknown", call.arguments, call=call.id)
             else:
                 refused.append(Refused(call.name, decision, call.id))
@@ -220,6 +223,12 @@ class Conversation:
         """Record a result when it is there; the request that repeats it tells nothing new."""
         with self._lock:
             self._record(result, duration_s, error_type)
+
+    def ran(self, tool: str, arguments: Any, call: str) -> None:
+        """Record a call that runs although it was refused, and let its result be recorded."""
+        with self._lock:
+            self._results.pop(call, None)
+        self.called(tool, arguments, call)
 
     def refused(self, call: str) -> None:
         """Know that a call does not run: what a request gives as its result is the refusal."""

@@ -61,6 +61,7 @@ class Watch:
         self._untold = ""
         self._refused: dict[str, Refused] = {}
         self._known: dict[str, None] = {}
+        self._early: dict[str, None] = {}
 
     @property
     def asks(self) -> bool:
@@ -119,8 +120,13 @@ class Watch:
             return Turn("")
 
     def answered(self, answer: Answer, turn: Turn) -> None:
-        """Record an answer, and remember which of its calls must not run; waits for a measurement if it has calls."""
+        """Record an answer, and remember which of its calls must not run; waits for a measurement if it has calls.
+
+        A call that was judged before, as a tool may run while an answer is still streamed, is not recorded again.
+        """
         try:
+            fresh = tuple(call for call in answer.calls if not self._was_early(call.id))
+            answer = answer._replace(calls=fresh)
             refused = {each.call: each for each in self.conversation.answered(answer, turn)}
             for call in answer.calls:
                 if call.id is not None:
@@ -149,10 +155,26 @@ class Watch:
                 self.conversation.called(tool, arguments, call)
             if call is not None:
                 self._keep(call, refused)
+                self._early[call] = None
             return refused
         except Exception as error:
             self.monitor.fault("wrap", error)
             return None
+
+    def runs(self, call: str, tool: str, arguments: Any) -> None:
+        """Record a call that starts to run; one that was refused too, as not every host can hold each tool back."""
+        try:
+            if self._refused.pop(call, None) is not None:
+                self.conversation.ran(tool, arguments, call)
+        except Exception as error:
+            self.monitor.fault("wrap", error)
+
+    def abandoned(self) -> None:
+        """Record that nobody waited for the answer to a request."""
+        try:
+            self.conversation.abandoned(Answer(""))
+        except Exception as error:
+            self.monitor.fault("wrap", error)
 
     def failed(self, error: BaseException) -> None:
         """Record that no answer came, or that a part of this package failed."""
@@ -191,6 +213,12 @@ class Watch:
         if refused is not None:
             self._refused[call] = refused
             self.conversation.refused(call)
-        for kept in (self._known, self._refused):
+        for kept in (self._known, self._refused, self._early):
             while len(kept) > MAX_REFUSED:
                 del kept[next(iter(kept))]
+
+    def _was_early(self, call: str | None) -> bool:
+        if call is None or call not in self._early:
+            return False
+        del self._early[call]
+        return True

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import runpy
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import pytest
 from hosts.messages_stub import Step, Text, Tool
 
 from coherence import CoherenceBlocked, Monitor
-from frameworks.agents import CASES, GOAL, MODEL, SYSTEM, Playing, by_hand
+from coherence.core import events
+from coherence.fleet.fleet import Fleet
+from frameworks.agents import CASES, GOAL, SYSTEM, Playing, by_hand
 from frameworks.model_stub import ModelStub
 
 pytestmark = pytest.mark.frameworks
@@ -22,43 +24,17 @@ pytestmark = pytest.mark.frameworks
 pytest.importorskip("agents")
 
 import agents  # noqa: E402
-import openai  # noqa: E402
-from agents import Agent, FunctionTool, RunConfig, Runner  # noqa: E402
+from agents import Agent, RunConfig, Runner, function_tool, handoff  # noqa: E402
+from agents.mcp import MCPServerStdio  # noqa: E402
 
 from coherence.frameworks.agents import Agents  # noqa: E402
 from coherence.frameworks.openai_agents import Coherence  # noqa: E402
+from frameworks.agents_sdk import Real, tool_named  # noqa: E402
 
+SHOP = Path(__file__).with_name("mcp_shop.py")
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "frameworks" / "openai_agents_agent.py"
 MANUAL: dict[str, Any] = {"tick": "manual"}
 agents.set_tracing_disabled(True)
-
-
-class Real(agents.OpenAIResponsesModel):
-    """The SDK's own model; it tells when it is asked."""
-
-    def __init__(self, url: str, asked: Callable[[], object] = lambda: None) -> None:
-        self.client = openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
-        self.is_asked = asked
-        super().__init__(MODEL, self.client)
-
-    async def get_response(self, *given: Any, **named: Any) -> Any:
-        self.is_asked()
-        return await super().get_response(*given, **named)
-
-    async def stream_response(self, *given: Any, **named: Any) -> Any:
-        self.is_asked()
-        async for event in super().stream_response(*given, **named):
-            yield event
-
-
-def tool_named(name: str, run: Callable[[], str]) -> FunctionTool:
-    """Return a tool of one name that takes any arguments."""
-
-    async def invoke(context: Any, arguments: str) -> str:
-        return run()
-
-    schema = {"type": "object", "properties": {}, "additionalProperties": True}
-    return FunctionTool(name, "A tool.", schema, invoke, strict_json_schema=False)
 
 
 def ran(model: Real, agent: Any, watch: Coherence | None, how: str = "async", asked: str = GOAL) -> Any:
@@ -94,7 +70,7 @@ def test_coherence_tells_the_monitor_what_a_user_would_tell_it_by_hand(name: str
             return playing.use().result
 
         model = Real(stub.url, playing.answer)
-        tools = [tool_named(tool, run) for tool in {turn.tool for turn in case.turns if turn.tool}]
+        tools: list[Any] = [tool_named(tool, run) for tool in {turn.tool for turn in case.turns if turn.tool}]
         agent = Agent("shop", instructions=SYSTEM, tools=tools, model=model)
         blocked = False
         try:
@@ -204,6 +180,189 @@ def test_coherence_runs_the_users_own_input_filter_first() -> None:
 
         asyncio.run(go())
         assert json.loads(stub.asked[0].raw)["instructions"] == "Short."
+        watch.agents.close()
+
+
+def recorded(watch: Coherence, kind: type[Any]) -> list[Any]:
+    """Return the events of one kind, oldest first."""
+    watch.agents.flush()
+    found = [record.event for record in watch.monitor.events() if isinstance(record.event, kind)]
+    return found[::-1]
+
+
+WIPE: list[Step] = [(Text("I clean up."), Tool("bash", {"command": "rm -rf /"})), (Text("I stop."),)]
+
+
+def test_coherence_records_that_a_tool_failed_though_the_sdk_hides_the_error_from_the_agent() -> None:
+    @function_tool
+    def bash(command: str) -> str:
+        """Run a command."""
+        raise RuntimeError("the password is wrong")
+
+    @function_tool(timeout=0.05)
+    async def wait(seconds: int) -> str:
+        """Wait."""
+        await asyncio.sleep(60)
+        return "waited"
+
+    calls: list[Step] = [(Tool("bash", {"command": "ls"}),), (Tool("wait", {"seconds": 60}),), (Text("I stop."),)]
+    with ModelStub(calls) as stub:
+        model = Real(stub.url)
+        watch = Coherence(config=MANUAL)
+        ran(model, Agent("shop", tools=[bash, wait], model=model), watch)
+        results = recorded(watch, events.ToolResult)
+        assert [(each.error, each.error_type) for each in results] == [(True, "RuntimeError"), (True, "timeout")]
+        assert results[1].duration_s >= 0.05
+        assert b"password" not in stub.asked[1].raw  # the agent is told no more than without the watch
+        watch.agents.close()
+
+
+def test_coherence_lets_the_users_own_formatter_of_errors_speak() -> None:
+    def formatted(told: Any) -> str:
+        return f"{told.tool_name} failed"
+
+    @function_tool
+    def bash(command: str) -> str:
+        """Run a command."""
+        raise RuntimeError("no disk")
+
+    with ModelStub([(Tool("bash", {"command": "ls"}),), (Text("I stop."),)]) as stub:
+        model = Real(stub.url)
+        watch = Coherence(config=MANUAL)
+        config = watch.run_config(RunConfig(tool_error_formatter=formatted))
+
+        async def go() -> None:
+            agent = watch.guarded(Agent("shop", tools=[bash], model=model))
+            await Runner.run(agent, GOAL, hooks=watch.hooks, run_config=config)
+            await model.client.close()
+
+        asyncio.run(go())
+        assert json.loads(stub.asked[1].raw)["input"][-1]["output"] == "bash failed"
+        assert [(each.result, each.error_type) for each in recorded(watch, events.ToolResult)] == [
+            ("bash failed", "RuntimeError")
+        ]
+        watch.agents.close()
+
+
+def test_coherence_records_a_call_that_it_would_refuse_where_the_agent_is_not_guarded() -> None:
+    with ModelStub(WIPE) as stub:
+        model = Real(stub.url)
+        watch = Coherence(config=MANUAL)
+        agent = Agent("shop", tools=[tool_named("bash", lambda: "deleted")], model=model)
+
+        async def go() -> None:
+            await Runner.run(agent, GOAL, hooks=watch.hooks, run_config=watch.run_config())
+            await model.client.close()
+
+        asyncio.run(go())
+        assert [call.tool_name for call in recorded(watch, events.ToolCall)] == ["bash"]
+        assert [each.result for each in recorded(watch, events.ToolResult)] == ["deleted"]
+        watch.agents.close()
+
+
+def test_coherence_refuses_calls_of_an_agent_behind_a_handoff_object() -> None:
+    deleted: list[str] = []
+
+    def run() -> str:
+        deleted.append("rm")
+        return "deleted"
+
+    for watch in (Coherence(config=MANUAL), None):
+        with ModelStub([(Tool("transfer_to_cleaner", {}),), *WIPE]) as stub:
+            model = Real(stub.url)
+            bash = tool_named("bash", run)
+            cleaner = Agent("cleaner", tools=[bash], model=model)
+            mine = handoff(cleaner)
+            before = mine.on_invoke_handoff
+            ran(model, Agent("shop", handoffs=[mine], model=model), watch)
+            assert mine.on_invoke_handoff is before  # the user's own handoff is not changed
+            assert bash.tool_input_guardrails is None
+        if watch is not None:
+            assert deleted == []
+            watch.agents.close()
+    assert deleted == ["rm"]
+
+
+def test_coherence_guardrail_refuses_calls_of_an_mcp_server(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    clean: list[Step] = [
+        (Tool("search", {"word": "tea"}),),
+        (Tool("shell", {"command": "rm -rf /"}),),
+        (Text("I stop."),),
+    ]
+    for watch in (Coherence(config=MANUAL), None):
+        log.write_text("")
+        with ModelStub(clean) as stub:
+            model = Real(stub.url)
+
+            async def go(watch: Coherence | None = watch, model: Real = model) -> None:
+                given: Any = {"command": sys.executable, "args": [str(SHOP)], "env": {"SHOP_LOG": str(log)}}
+                guards = [watch.guardrail] if watch is not None else None
+                options: Any = {"hooks": watch.hooks, "run_config": watch.run_config()} if watch is not None else {}
+                async with MCPServerStdio(
+                    given, client_session_timeout_seconds=60, tool_input_guardrails=guards
+                ) as shop:
+                    await Runner.run(Agent("shop", mcp_servers=[shop], model=model), GOAL, **options)
+                await model.client.close()
+
+            asyncio.run(go())
+        called = log.read_text().split()
+        if watch is None:
+            assert called == ["search", "shell"]
+        else:
+            assert called == ["search"]
+            results = [each.result for each in recorded(watch, events.ToolResult)]
+            assert len(results) == 1  # a refused call has none
+            assert "green tea" in results[0]
+            watch.agents.close()
+
+
+def test_coherence_guarded_asks_for_the_approvals_that_the_users_tools_want() -> None:
+    async def policy(context: Any, arguments: Any, call: str) -> bool:
+        return False
+
+    @function_tool(needs_approval=policy)
+    def bash(command: str, seconds: int = 60) -> str:
+        """Run a command."""
+        return f"done in {seconds}"
+
+    asked = []
+    for watch in (Coherence(config=MANUAL), None):
+        with ModelStub([(Tool("bash", {"command": "ls"}),), (Text("I stop."),)]) as stub:
+            model = Real(stub.url)
+            result = ran(model, Agent("shop", tools=[bash], model=model), watch)
+            asked.append(len(result.interruptions))
+        if watch is not None:
+            watch.agents.close()
+    assert asked == [1, 1]  # the SDK wants an approval wherever a default stands in for an argument
+
+
+def test_coherence_counts_an_image_that_a_tool_gives_back() -> None:
+    async def look(context: Any, arguments: str) -> Any:
+        return [agents.ToolOutputText(text="A cat."), agents.ToolOutputImage(image_url="data:image/png;base64,AAAA")]
+
+    tool = tool_named("look", lambda: "")
+    tool.on_invoke_tool = look
+    with ModelStub([(Tool("look", {}),), (Text("I stop."),)]) as stub:
+        model = Real(stub.url)
+        watch = Coherence(config=MANUAL)
+        ran(model, Agent("shop", tools=[tool], model=model), watch)
+        assert [each.result for each in recorded(watch, events.ToolResult)] == ["A cat.\n[image]"]
+        watch.agents.close()
+
+
+def test_coherence_goes_on_if_agents_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    handing: list[Step] = [(Tool("transfer_to_writer", {}),), (Text("Written."),)]
+    with ModelStub(handing) as stub:
+        model = Real(stub.url)
+        watch = Coherence(config=MANUAL)
+        monkeypatch.setattr(Fleet, "add_edge", broken)
+        result = ran(model, Agent("planner", handoffs=[Agent("writer", model=model)], model=model), watch)
+        assert result.final_output == "Written."
+        assert len(recorded(watch, events.Fault)) == 1
         watch.agents.close()
 
 

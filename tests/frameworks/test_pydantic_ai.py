@@ -19,6 +19,7 @@ pytestmark = pytest.mark.frameworks
 
 pytest.importorskip("pydantic_ai")
 
+from pydantic import BaseModel  # noqa: E402
 from pydantic_ai import Agent, Tool, ToolFailed  # noqa: E402
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart  # noqa: E402
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel  # noqa: E402
@@ -245,6 +246,70 @@ def test_coherence_counts_an_image_and_embeds_nothing_of_it() -> None:
     watch.monitor.flush()
     heard = [record.event for record in watch.monitor.events() if isinstance(record.event, events.Message)]
     assert [event.content for event in heard if event.role == "user"] == ["What is on it?\n[image]"]
+    watch.agents.close()
+
+
+def recorded(watch: Coherence, kind: type[Any]) -> list[Any]:
+    """Return the events of one kind, oldest first."""
+    watch.monitor.flush()
+    return [record.event for record in watch.monitor.events() if isinstance(record.event, kind)][::-1]
+
+
+def test_coherence_records_structured_output_as_what_the_agent_says() -> None:
+    class Place(BaseModel):
+        city: str
+        people: int
+
+    answers = script(
+        said("", "final_result", {"city": "Rome"}, 1), said("", "final_result", {"city": "Rome", "people": 3}, 2)
+    )
+    watch = Coherence(config=MANUAL)
+    result = Agent(scripted(answers), output_type=Place, capabilities=[watch]).run_sync("Which city?")
+    assert result.output == Place(city="Rome", people=3)
+    heard = [(event.role, event.content) for event in recorded(watch, events.Message)]
+    assert [text for role, text in heard if role == "assistant"] == ['{"city":"Rome"}', '{"city":"Rome","people":3}']
+    assert [role for role, _ in heard] == ["user", "assistant", "user", "assistant"]  # it was told to try again
+    assert recorded(watch, events.ToolCall) == []
+    watch.agents.close()
+
+
+def test_coherence_records_a_run_by_run_stream_with_each_call_once() -> None:
+    watch = Coherence(config=MANUAL)
+    used: list[str] = []
+
+    def bash(command: str) -> str:
+        used.append(command)
+        return "3 notes"
+
+    look = ModelResponse(parts=[ToolCallPart("bash", {"command": "ls"}, tool_call_id="call1")])
+    answers = script(look, said("There are 3 notes.", "bash", {"command": "pwd"}, 2))
+    agent = Agent(scripted(answers), tools=[bash], capabilities=[watch])
+
+    async def go() -> None:
+        async with agent.run_stream("List my notes.") as stream:
+            assert [text async for text in stream.stream_text()][-1] == "There are 3 notes."
+
+    asyncio.get_event_loop_policy().get_event_loop().run_until_complete(go())
+    assert used == ["ls", "pwd"]  # the second one runs while its answer is not yet complete
+    assert [call.call_id for call in recorded(watch, events.ToolCall)] == ["call1", "call2"]
+    assert [event.call_id for event in recorded(watch, events.ToolResult)] == ["call1", "call2"]
+    assert recorded(watch, events.Message)[-1].content == "There are 3 notes."
+    watch.agents.close()
+
+
+def test_coherence_notes_a_stream_that_is_left_early() -> None:
+    watch = Coherence(config=MANUAL)
+    agent = Agent(scripted(script(said("There are 3 notes."))), capabilities=[watch])
+
+    async def go() -> None:
+        async with agent.run_stream("List my notes.") as stream:
+            async for _ in stream.stream_text(delta=True, debounce_by=None):
+                raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        asyncio.get_event_loop_policy().get_event_loop().run_until_complete(go())
+    (note,) = recorded(watch, events.Feedback)
+    assert "abandoned" in note.text
     watch.agents.close()
 
 
