@@ -14,7 +14,7 @@ from coherence.export.scores import PlatformName, ScoreSink, platform_of
 
 pytestmark = pytest.mark.frameworks
 
-langfuse = pytest.importorskip("langfuse")
+pytest.importorskip("langfuse")
 langsmith = pytest.importorskip("langsmith")
 phoenix = pytest.importorskip("phoenix.client")
 
