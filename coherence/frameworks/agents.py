@@ -203,22 +203,6 @@ class Agents:
         with self._lock:
             return next((found for mark in marks if (found := self._writers.get(mark))), ())
 
-    @classmethod
-    def joined(cls, agents: Agents | None, agent: str, options: Mapping[str, Any]) -> Agents:
-        """Return agents that were given, or else new ones with these options.
-
-        Raises
-        ------
-        ValueError
-            For both.
-        """
-        if agents is None:
-            named = options if "monitor" in options else {"agent": agent, **options}
-            return cls(**named)
-        if options:
-            raise ValueError(f"{', '.join(options)} are those of the agents: give them to Agents(...)")
-        return agents
-
     def flush(self) -> None:
         """Write everything that was recorded."""
         self._whole.flush()
@@ -233,6 +217,51 @@ class Agents:
     @property
     def _whole(self) -> Fleet | Monitor:
         return self.fleet if self._monitor is None else self._monitor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Watching:
+    """Base of what a user makes of each framework: agents, watched until it is closed, as a block too.
+
+    Parameters
+    ----------
+    agent : str
+        Name of the agent, or of one that has none.
+    agents : Agents, optional
+        Those of another one, in place of ``options``.
+    **options
+        Arguments of :class:`Agents`: ``goal``, ``store``, ``guide``, ``budget``, ``config``, ``monitor`` and ``fleet``.
+
+    Raises
+    ------
+    ValueError
+        For ``agents`` together with options, and for options that exclude each other.
+    """
+
+    def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
+        if agents is not None and options:
+            raise ValueError(f"{', '.join(options)} are those of the agents: give them to Agents(...)")
+        if "monitor" not in options:
+            options["agent"] = agent
+        self.agents = Agents(**options) if agents is None else agents
+        """All agents that are watched together."""
+        self._agent = agent
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of the first agent."""
+        return self.agents.monitor
+
+    def close(self) -> None:
+        """Close the monitors, but not a fleet or a monitor of the user's."""
+        self.agents.close()
 
     def __enter__(self) -> Self:
         return self

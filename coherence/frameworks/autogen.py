@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from autogen_core.models import (
     AssistantMessage,
@@ -25,7 +24,7 @@ from autogen_core.tools import (
 )
 
 from coherence.core.errors import CoherenceBlocked
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.conversation import Json, Result, Said, Turn
 from coherence.integrations.openai_wire import ChatWire
 from coherence.integrations.watch import Watch
@@ -36,7 +35,7 @@ SOURCE = "coherence"
 """Name under which an agent is told a hint."""
 
 
-class CoherenceAutogen:
+class CoherenceAutogen(Watching):
     """Watch agents of AutoGen.
 
     Make each agent of what :meth:`watched` returns. Where an agent reads what another one has said, the pressure of
@@ -57,7 +56,7 @@ class CoherenceAutogen:
     """
 
     def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, "agent", options)
+        super().__init__(agents=agents, **options)
         self.names: set[str] = set()
         """Names of the agents that are watched."""
         self.stopped: CoherenceBlocked | None = None
@@ -108,18 +107,6 @@ class CoherenceAutogen:
             if self.stopped is not None:
                 raise self.stopped from None
             raise
-
-    def close(self) -> None:
-        """Close the monitors, but not a fleet or a monitor of the user's."""
-        self.agents.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Wire(ChatWire):

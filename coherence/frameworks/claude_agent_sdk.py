@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from threading import Lock
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
 
 from coherence.core.decisions import Decision
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.claude_code.session import ClaudeCodeSession
 from coherence.integrations.claude_code.settings import EVENTS
 from coherence.integrations.conversation import Refused
@@ -27,7 +26,7 @@ _STOPPABLE = ("UserPromptSubmit", "PostToolBatch")
 """Events before a request to the model: there a used-up budget ends the run."""
 
 
-class CoherenceHooks:
+class CoherenceHooks(Watching):
     """Watch one agent of the Claude Agent SDK, and its subagents.
 
     Give the options of :meth:`options` to ``query()`` or ``ClaudeSDKClient``, and read the messages through
@@ -50,12 +49,10 @@ class CoherenceHooks:
     """
 
     def __init__(self, agent: str = "claude-code", *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, agent, options)
+        super().__init__(agent, agents=agents, **options)
         # Steps are measured as the transcript tells them: by time, the decisions would depend on the client's speed.
         manual = msgspec.structs.replace(self.agents.fleet.config, tick="manual")
         self._watch = self.agents.watch(agent, source="hook", config=manual)
-        self.monitor = self._watch.monitor
-        """Monitor of the main agent."""
         self._has_budget = self.agents.fleet.budget is not None
         self._sessions: dict[str, ClaudeCodeSession] = {}
         self._charged: set[str] = set()
@@ -94,14 +91,6 @@ class CoherenceHooks:
             for session in self._sessions.values():
                 session.close()
         self.agents.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def _hook(self, payload: Any, _call: str | None, _context: Any) -> Any:
         return await anyio.to_thread.run_sync(self._answer, payload)

@@ -22,7 +22,7 @@ from crewai.types.usage_metrics import UsageMetrics
 from crewai.utilities.agent_utils import extract_tool_call_info
 
 from coherence.core.errors import CoherenceBlocked, CoherenceError
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.conversation import Turn
 from coherence.integrations.openai_wire import ChatWire
 from coherence.integrations.watch import Watch
@@ -51,7 +51,7 @@ class _Stopped(CoherenceBlocked, HookAborted):
         self.reason, self.source = str(blocked), "coherence"
 
 
-class CoherenceCrew:
+class CoherenceCrew(Watching):
     """Watch the agents of all crews, flows and agents that are started inside of its block, each under its role.
 
     Parameters
@@ -78,8 +78,7 @@ class CoherenceCrew:
 
     def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
         self._owns = agents is None
-        self.agents = Agents.joined(agents, agent, options)
-        """The watched agents by role, with their fleet."""
+        super().__init__(agent, agents=agents, **options)
         self._lock = threading.Lock()
         self._open: dict[str, _OpenCall] = {}
         self._tools: dict[int, _Tool] = {}

@@ -11,13 +11,13 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallR
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
 from coherence.core.errors import CoherenceBlocked
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.frameworks.langchain_messages import WIRE, arun_tool, plain_answer, plain_request, run_tool
 from coherence.integrations.watch import Watch
 from coherence.monitor.monitor import Monitor
 
 
-class CoherenceMiddleware(AgentMiddleware):
+class CoherenceMiddleware(Watching, AgentMiddleware):
     """Record what an agent is told, says, calls and gets back; refuse calls; stop at a budget.
 
     Each agent has a middleware of its own. Agents that work together share :attr:`agents`: one that is called by a
@@ -45,10 +45,8 @@ class CoherenceMiddleware(AgentMiddleware):
     """
 
     def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
-        super().__init__()
-        self.agents = Agents.joined(agents, agent, options)
-        """All agents that are watched together; close it at the end."""
-        self._agent = agent
+        Watching.__init__(self, agent, agents=agents, **options)
+        AgentMiddleware.__init__(self)
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.frameworks.langchain_messages import WIRE, arun_tool, plain_answer, plain_request, run_tool
 from coherence.integrations.conversation import Answer, Turn
 
@@ -38,7 +38,7 @@ _RECORDER: ContextVar[_Recorder | None] = ContextVar("coherence_recorder", defau
 register_configure_hook(_RECORDER, inheritable=True)
 
 
-class CoherenceGraph:
+class CoherenceGraph(Watching):
     """Record what the agents of a graph are told, say, call and get back; refuse calls; stop at a budget.
 
     Parameters
@@ -62,8 +62,7 @@ class CoherenceGraph:
     """
 
     def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, options.pop("agent", "agent"), options)
-        """All agents that are watched together; close it at the end."""
+        super().__init__(options.pop("agent", "agent"), agents=agents, **options)
         self._recorders: dict[str, _Recorder] = {}
 
     def watched(self, node: Any, *, agent: str | None = None) -> Any:

@@ -24,11 +24,10 @@ from agents.items import ModelResponse
 from agents.run import CallModelData, ModelInputData
 from agents.run_config import ToolErrorFormatterArgs
 
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.conversation import Answer, Turn, plain
 from coherence.integrations.openai_wire import ResponsesWire
 from coherence.integrations.watch import Watch
-from coherence.monitor.monitor import Monitor
 from coherence.providers.readers.openai_responses import output_text
 
 _RESPONSES = ResponsesWire()
@@ -56,7 +55,7 @@ MAX_RUNNING = 1_000
 _REQUEST: ContextVar[_Request | None] = ContextVar("coherence_openai_agents", default=None)
 
 
-class Coherence:
+class Coherence(Watching):
     """Watch runs of ``agents.Runner``: record them, refuse calls, stop at a budget.
 
     Each agent is watched under its own name, and all are one fleet. The pressure of an agent that hands over reaches
@@ -83,18 +82,12 @@ class Coherence:
     """
 
     def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, "agent", options)
-        """All agents that are watched together; close it at the end."""
+        super().__init__(agents=agents, **options)
         self._hooks = _Hooks(self.agents)
         self.hooks: RunHooks[Any] = self._hooks
         """Hooks for ``Runner.run`` and for ``Agent.as_tool``."""
         self.guardrail: ToolInputGuardrail[Any] = ToolInputGuardrail(guardrail_function=self._judge, name="coherence")
         """Checks the calls of a tool; for MCP servers, ``MCPServerStdio(..., tool_input_guardrails=[...])``."""
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor of the first agent."""
-        return self.agents.monitor
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
         """Return a copy of a configuration whose requests and errors of tools are recorded.

@@ -19,7 +19,7 @@ from agents import (
     TracingProcessor,
 )
 
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.conversation import Answer, plain
 from coherence.integrations.openai_wire import ChatWire, ResponsesWire
 from coherence.integrations.watch import Watch
@@ -36,7 +36,7 @@ class _Call(NamedTuple):
     arguments: str
 
 
-class CoherenceTracing(TracingProcessor):
+class CoherenceTracing(Watching, TracingProcessor):
     """Record the runs of ``agents.Runner`` by the spans of the SDK; nothing is guided, refused or stopped.
 
     ``agents.add_trace_processor(CoherenceTracing(store="runs.db"))`` once, and no run has to be changed.
@@ -60,8 +60,7 @@ class CoherenceTracing(TracingProcessor):
     """
 
     def __init__(self, *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, "agent", options)
-        """All agents that are watched together; close it at the end."""
+        super().__init__(agents=agents, **options)
         self._names: dict[str, str] = {}
         self._open: dict[_Call, list[str]] = {}
 

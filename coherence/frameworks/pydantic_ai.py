@@ -24,7 +24,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_core import to_json
 
 from coherence.core.errors import CoherenceBlocked
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Agents, Watching
 from coherence.integrations.conversation import Answer
 from coherence.integrations.openai_wire import ChatWire
 from coherence.integrations.watch import Watch
@@ -33,7 +33,7 @@ from coherence.monitor.monitor import Monitor
 _CHAT = ChatWire()
 
 
-class Coherence(AbstractCapability[Any]):
+class Coherence(Watching, AbstractCapability[Any]):
     """Record what an agent is told, says, calls and gets back; refuse calls; stop at a budget.
 
     Agents that work together share :attr:`agents`: one that a tool of another one runs is a part of the same fleet,
@@ -61,9 +61,7 @@ class Coherence(AbstractCapability[Any]):
     """
 
     def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, agent, options)
-        """All agents that are watched together; close it at the end."""
-        self._agent = agent
+        super().__init__(agent, agents=agents, **options)
 
     @property
     def monitor(self) -> Monitor:

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from smolagents import ChatMessage, MessageRole, MultiStepAgent
@@ -17,7 +16,7 @@ from smolagents.local_python_executor import CodeOutput
 from smolagents.models import agglomerate_stream_deltas
 
 from coherence.core.errors import CoherenceBlocked
-from coherence.frameworks.agents import Agents
+from coherence.frameworks.agents import Watching
 from coherence.integrations.conversation import Answer, Json, Said, Turn, text_key
 from coherence.integrations.watch import Watch
 from coherence.providers.transcript import TranscriptCall
@@ -34,7 +33,7 @@ _TASK = "New task:\n"
 _CALLS = "Calling tools:\n"
 
 
-class CoherenceInstrumentor:
+class CoherenceInstrumentor(Watching):
     """Watch agents of smolagents.
 
     Parameters
@@ -52,10 +51,6 @@ class CoherenceInstrumentor:
     ValueError
         For arguments that exclude each other.
     """
-
-    def __init__(self, agent: str = "agent", *, agents: Agents | None = None, **options: Any) -> None:
-        self.agents = Agents.joined(agents, agent, options)
-        self._agent = agent
 
     def instrument(self, agent: _Agent) -> _Agent:
         """Watch an agent and those that it manages, from now on; the agent itself is changed and returned.
@@ -80,18 +75,6 @@ class CoherenceInstrumentor:
                 self.instrument(managed)
             self.agents.handed_over(managed.name, watch.monitor.agent)
         return agent
-
-    def close(self) -> None:
-        """Close the monitors, but not a fleet or a monitor of the user's."""
-        self.agents.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Wire:

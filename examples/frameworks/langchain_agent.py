@@ -34,4 +34,4 @@ if __name__ == "__main__":
     for message in agent.invoke({"messages": [("user", "List my notes.")]})["messages"]:
         print(f"{message.type}: {message.text}")
     print(watch.monitor.decide(), watch.monitor.latest)
-    watch.agents.close()
+    watch.close()

@@ -49,4 +49,4 @@ if __name__ == "__main__":
         print(f"{message.type}: {message.text}")
     for edge in watch.agents.fleet.trust.edges():
         print(edge.source, ">", edge.target)
-    watch.agents.close()
+    watch.close()

@@ -51,7 +51,7 @@ async def main() -> None:
     result = await Runner.run(agent, "List my notes.", hooks=watch.hooks, run_config=watch.run_config())
     print(result.final_output)
     print(watch.monitor.decide(), watch.monitor.latest)
-    watch.agents.close()
+    watch.close()
 
 
 if __name__ == "__main__":

@@ -34,4 +34,4 @@ if __name__ == "__main__":
     agent = Agent(FunctionModel(answer), tools=[bash], capabilities=[watch])
     print(agent.run_sync("List my notes.").output)
     print(watch.monitor.decide(), watch.monitor.latest)
-    watch.agents.close()
+    watch.close()

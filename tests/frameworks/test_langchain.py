@@ -101,7 +101,7 @@ def test_coherence_middleware_puts_a_hint_behind_the_system_message_only_when_as
     for guide in (False, True):
         model, agent, watch = failing({"config": MANUAL}, guide)
         asyncio.run(invoked(agent, how))
-        watch.agents.close()
+        watch.close()
         asked[guide] = [[message.text for message in request] for request in model.asked]
     bare = script(*(said("I try.", "bash", {"command": "pytest -q"}, at) for at in range(5)), said("I stop."))
 
@@ -136,7 +136,7 @@ def test_coherence_middleware_refuses_a_call_and_gives_the_agent_the_reason(how:
     assert (result.status, "coherence refused this call" in result.text) == ("error", True)
     asyncio.run(invoked(create_agent(wipes(), tools=[tool_named("bash", run)]), how))
     assert ran == ["rm"]  # without the middleware it runs
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_middleware_joins_an_agent_that_a_tool_calls() -> None:
@@ -193,7 +193,7 @@ def test_coherence_middleware_records_the_message_in_a_command_as_the_result() -
     watch.monitor.flush()
     results = [record.event for record in watch.monitor.events() if isinstance(record.event, events.ToolResult)]
     assert [(event.result, event.error) for event in results] == [("The writer takes over.", False)]
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_middleware_records_an_error_of_the_model_and_lets_it_through() -> None:
@@ -206,7 +206,7 @@ def test_coherence_middleware_records_an_error_of_the_model_and_lets_it_through(
     watch.monitor.flush()
     faults = [record.event for record in watch.monitor.events() if isinstance(record.event, events.Fault)]
     assert [fault.where for fault in faults] == ["model"]
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_middleware_says_which_arguments_exclude_each_other() -> None:

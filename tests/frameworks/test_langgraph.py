@@ -436,7 +436,7 @@ def test_coherence_graph_goes_on_when_its_agents_are_closed() -> None:
     watch = CoherenceGraph(config=MANUAL)
     model = script(said("I look.", "bash", {"command": "ls"}), said("Done."))
     app = graph(watch.watched(asks(model)), watch.tool_node([tool_named("bash", lambda: "ran")]))
-    watch.agents.close()
+    watch.close()
     assert [message.text for message in app.invoke(ASKED)["messages"]] == [GOAL, "I look.", "ran", "Done."]
 
 

@@ -98,7 +98,7 @@ def test_coherence_adds_a_hint_to_a_copy_of_the_request_only_when_asked_to() -> 
             bodies[guide] = [re.sub(rb"(msg|call|fc)_[0-9a-f]+", b"id", asked.raw) for asked in stub.asked]
             assert not any(item.get("role") == "system" for item in result.to_input_list())
             if watch is not None:
-                watch.agents.close()
+                watch.close()
     assert bodies[False] == bodies[None]  # not a byte
     hints = [item for body in bodies[True] for item in json.loads(body)["input"] if item.get("role") == "system"]
     assert any("the same error" in hint["content"] for hint in hints)
@@ -122,7 +122,7 @@ def test_coherence_refuses_a_call_and_gives_the_agent_the_reason() -> None:
         if watch is not None:
             assert deleted == []
             assert "coherence refused this call" in output
-            watch.agents.close()
+            watch.close()
     assert deleted == ["rm"]  # without the watch it runs
 
 
@@ -141,7 +141,7 @@ def test_coherence_lets_the_trouble_of_an_agent_reach_the_one_it_hands_over_to()
             "writer": "Write a report.",
         }
         assert {m.agent: m.counters.calls for m in fleet}["writer"] == 0  # the call was the planner's
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_lets_the_trouble_of_an_agent_that_is_a_tool_reach_its_caller() -> None:
@@ -159,7 +159,7 @@ def test_coherence_lets_the_trouble_of_an_agent_that_is_a_tool_reach_its_caller(
         fleet = watch.agents.fleet
         assert [(edge.source, edge.target) for edge in fleet.trust.edges()] == [("writer", "planner")]
         assert {m.agent: m.state.facts.goal for m in fleet}["writer"] == "Write the summary."
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_runs_the_users_own_input_filter_first() -> None:
@@ -180,7 +180,7 @@ def test_coherence_runs_the_users_own_input_filter_first() -> None:
 
         asyncio.run(go())
         assert json.loads(stub.asked[0].raw)["instructions"] == "Short."
-        watch.agents.close()
+        watch.close()
 
 
 def recorded(watch: Coherence, kind: type[Any]) -> list[Any]:
@@ -214,7 +214,7 @@ def test_coherence_records_that_a_tool_failed_though_the_sdk_hides_the_error_fro
         assert [(each.error, each.error_type) for each in results] == [(True, "RuntimeError"), (True, "timeout")]
         assert results[1].duration_s >= 0.05
         assert b"password" not in stub.asked[1].raw  # the agent is told no more than without the watch
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_lets_the_users_own_formatter_of_errors_speak() -> None:
@@ -241,7 +241,7 @@ def test_coherence_lets_the_users_own_formatter_of_errors_speak() -> None:
         assert [(each.result, each.error_type) for each in recorded(watch, events.ToolResult)] == [
             ("bash failed", "RuntimeError")
         ]
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_records_a_call_that_it_would_refuse_where_the_agent_is_not_guarded() -> None:
@@ -257,7 +257,7 @@ def test_coherence_records_a_call_that_it_would_refuse_where_the_agent_is_not_gu
         asyncio.run(go())
         assert [call.tool_name for call in recorded(watch, events.ToolCall)] == ["bash"]
         assert [each.result for each in recorded(watch, events.ToolResult)] == ["deleted"]
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_refuses_calls_of_an_agent_behind_a_handoff_object() -> None:
@@ -279,7 +279,7 @@ def test_coherence_refuses_calls_of_an_agent_behind_a_handoff_object() -> None:
             assert bash.tool_input_guardrails is None
         if watch is not None:
             assert deleted == []
-            watch.agents.close()
+            watch.close()
     assert deleted == ["rm"]
 
 
@@ -314,7 +314,7 @@ def test_coherence_guardrail_refuses_calls_of_an_mcp_server(tmp_path: Path) -> N
             results = [each.result for each in recorded(watch, events.ToolResult)]
             assert len(results) == 1  # a refused call has none
             assert "green tea" in results[0]
-            watch.agents.close()
+            watch.close()
 
 
 def test_coherence_guarded_asks_for_the_approvals_that_the_users_tools_want() -> None:
@@ -333,7 +333,7 @@ def test_coherence_guarded_asks_for_the_approvals_that_the_users_tools_want() ->
             result = ran(model, Agent("shop", tools=[bash], model=model), watch)
             asked.append(len(result.interruptions))
         if watch is not None:
-            watch.agents.close()
+            watch.close()
     assert asked == [1, 1]  # the SDK wants an approval wherever a default stands in for an argument
 
 
@@ -348,7 +348,7 @@ def test_coherence_counts_an_image_that_a_tool_gives_back() -> None:
         watch = Coherence(config=MANUAL)
         ran(model, Agent("shop", tools=[tool], model=model), watch)
         assert [each.result for each in recorded(watch, events.ToolResult)] == ["A cat.\n[image]"]
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_goes_on_if_agents_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,7 +363,7 @@ def test_coherence_goes_on_if_agents_cannot_be_joined(monkeypatch: pytest.Monkey
         result = ran(model, Agent("planner", handoffs=[Agent("writer", model=model)], model=model), watch)
         assert result.final_output == "Written."
         assert len(recorded(watch, events.Fault)) == 1
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_says_which_arguments_exclude_each_other() -> None:

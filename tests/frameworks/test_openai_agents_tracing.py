@@ -134,7 +134,7 @@ def test_coherence_tracing_records_the_last_result_with_its_time_and_its_error()
             assert result.error is error
             assert result.duration_s is not None
             assert [call.tool_name for call in recorded(watch, events.ToolCall)] == ["bash"]
-            watch.agents.close()
+            watch.close()
 
 
 def test_coherence_tracing_joins_agents_that_hand_over_and_agents_that_are_tools() -> None:
@@ -154,7 +154,7 @@ def test_coherence_tracing_joins_agents_that_hand_over_and_agents_that_are_tools
         edges = {(edge.source, edge.target) for edge in watch.agents.fleet.trust.edges()}
         assert edges == {("reader", "planner"), ("planner", "writer")}
         assert [call.tool_name for call in recorded(watch, events.ToolCall)] == ["look_up", "transfer_to_writer"]
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_tracing_records_no_tokens_where_the_provider_tells_none() -> None:
@@ -163,7 +163,7 @@ def test_coherence_tracing_records_no_tokens_where_the_provider_tells_none() -> 
         agents.set_trace_processors([watch])
         ran(Agent("shop", model=Chat(stub.url)), "streamed")
         assert recorded(watch, events.Usage) == []
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_tracing_records_that_no_answer_came() -> None:
@@ -174,7 +174,7 @@ def test_coherence_tracing_records_that_no_answer_came() -> None:
             ran(Agent("shop", model=Real(stub.url)))
         (fault,) = recorded(watch, events.Fault)
         assert "overloaded" in fault.message
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_tracing_keeps_nothing_where_the_user_keeps_data_out_of_traces() -> None:
@@ -183,7 +183,7 @@ def test_coherence_tracing_keeps_nothing_where_the_user_keeps_data_out_of_traces
         agents.set_trace_processors([watch])
         ran(Agent("shop", model=Real(stub.url)), config=RunConfig(trace_include_sensitive_data=False))
         assert recorded(watch, events.Message) == []
-        watch.agents.close()
+        watch.close()
 
 
 def test_coherence_tracing_goes_on_if_a_span_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

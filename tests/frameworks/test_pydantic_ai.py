@@ -174,7 +174,7 @@ def test_coherence_adds_a_hint_to_a_copy_of_the_request_only_when_asked_to() -> 
         asked[guide], agent = failing(watch)
         history[guide] = texts(agent.run_sync(GOAL).all_messages())
         if watch is not None:
-            watch.agents.close()
+            watch.close()
     assert asked[False] == asked[None]
     assert asked[True] != asked[None]
     assert asked[True][0] == asked[None][0]  # nothing is known before the first call
@@ -202,7 +202,7 @@ def test_coherence_refuses_a_call_and_gives_the_agent_the_reason() -> None:
     assert "coherence refused this call" in asked[1][0][-1]
     Agent(scripted(wipes()), tools=[tool_named("bash", run)]).run_sync(GOAL)
     assert deleted == ["rm"]  # without the capability it runs
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_joins_an_agent_that_a_tool_runs() -> None:
@@ -234,7 +234,7 @@ def test_coherence_records_an_error_of_the_model_and_lets_it_through() -> None:
     watch.monitor.flush()
     faults = [record.event for record in watch.monitor.events() if isinstance(record.event, events.Fault)]
     assert [fault.where for fault in faults] == ["model"]
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_counts_an_image_and_embeds_nothing_of_it() -> None:
@@ -246,7 +246,7 @@ def test_coherence_counts_an_image_and_embeds_nothing_of_it() -> None:
     watch.monitor.flush()
     heard = [record.event for record in watch.monitor.events() if isinstance(record.event, events.Message)]
     assert [event.content for event in heard if event.role == "user"] == ["What is on it?\n[image]"]
-    watch.agents.close()
+    watch.close()
 
 
 def recorded(watch: Coherence, kind: type[Any]) -> list[Any]:
@@ -270,7 +270,7 @@ def test_coherence_records_structured_output_as_what_the_agent_says() -> None:
     assert [text for role, text in heard if role == "assistant"] == ['{"city":"Rome"}', '{"city":"Rome","people":3}']
     assert [role for role, _ in heard] == ["user", "assistant", "user", "assistant"]  # it was told to try again
     assert recorded(watch, events.ToolCall) == []
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_records_a_run_by_run_stream_with_each_call_once() -> None:
@@ -294,7 +294,7 @@ def test_coherence_records_a_run_by_run_stream_with_each_call_once() -> None:
     assert [call.call_id for call in recorded(watch, events.ToolCall)] == ["call1", "call2"]
     assert [event.call_id for event in recorded(watch, events.ToolResult)] == ["call1", "call2"]
     assert recorded(watch, events.Message)[-1].content == "There are 3 notes."
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_notes_a_stream_that_is_left_early() -> None:
@@ -310,7 +310,7 @@ def test_coherence_notes_a_stream_that_is_left_early() -> None:
         asyncio.get_event_loop_policy().get_event_loop().run_until_complete(go())
     (note,) = recorded(watch, events.Feedback)
     assert "abandoned" in note.text
-    watch.agents.close()
+    watch.close()
 
 
 def test_coherence_says_which_arguments_exclude_each_other() -> None:
