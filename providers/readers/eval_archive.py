@@ -60,7 +60,7 @@ def _unpack(path: str | Path, archive: zipfile.ZipFile, name: str, most: int) ->
     try:
         with archive.open(info) as stream:
             return _bounded(path, stream, most)
-    except NotImplementedError:
+    except (NotImplementedError, ImportError):  # the latter from zipfile_zstd, which another package may have loaded
         if info.compress_type != _ZSTD:
             raise
     # zipfile knows zstd from Python 3.14 on: before, the packed bytes are taken as they are
