@@ -90,9 +90,6 @@ class Refused(NamedTuple):
 class Wire(Protocol):
     """Format of one API."""
 
-    END: re.Pattern[bytes]
-    """Beginning of the event of a stream by which the answer is whole."""
-
     def items(self, body: Json) -> Sequence[Any]:
         """Return the messages of a request."""
 
@@ -137,6 +134,8 @@ class Conversation:
         self._calls: dict[str, TranscriptCall] = {}
         self._results: dict[str, None] = {}
         self._told: dict[bytes, None] = {}
+        self._unnamed: list[TranscriptCall] = []
+        """Calls of the newest answer that the model gave no ids, with ours; their results come in the same order."""
 
     def take(self, wire: Wire, body: Json) -> Turn:
         """Record what is new in a request, but not the beginning of an answer, which is told with the answer."""
@@ -178,16 +177,19 @@ class Conversation:
         self._monitor.message("assistant", answer.text, model=answer.model, response_id=answer.id)
         for told in answer.served:
             self._record(told)
-        refused = []
+        refused, unnamed = [], []
         for call in answer.calls:
             decision = self._monitor.check(call.name or "unknown", call.arguments) if checks else None
             if decision is None or decision:
-                self._monitor.tool_call(call.name or "unknown", call.arguments, call=call.id)
+                own = self._monitor.tool_call(call.name or "unknown", call.arguments, call=call.id)
+                if call.id is None:
+                    unnamed.append(TranscriptCall(call.name, call.arguments, own))
             else:
                 refused.append(Refused(call.name, decision, call.id))
         self.spent(answer)
-        if not refused:
-            with self._lock:
+        with self._lock:
+            self._unnamed = unnamed
+            if not refused:
                 self._open.pop(turn.follows, None)
         return refused
 
@@ -290,6 +292,9 @@ class Conversation:
                 return
             _keep(self._results, told.call, None)
         made = self._calls.get(told.call or "")
+        if told.call is None and (made := next((call for call in self._unnamed if call.name == told.tool), None)):
+            self._unnamed.remove(made)
+            told = told._replace(call=made.id)
         error = _has_failed(told.text, made) if told.error is None else told.error
         tool = told.tool if made is None else made.name
         monitor.tool_result(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -23,7 +24,20 @@ from coherence.integrations.conversation import Answer, Turn, Wire, events_of
 from coherence.integrations.openai_wire import ChatWire, ResponsesWire
 from coherence.integrations.watch import Watch
 
-WIRES: dict[str, Wire] = {
+CLIENTS = (
+    "openai.OpenAI, AsyncOpenAI, AzureOpenAI, AsyncAzureOpenAI; "
+    "anthropic.Anthropic, AsyncAnthropic and those of its clouds"
+)
+
+
+class ByteWire(Wire, Protocol):
+    """Format of an API whose streams are read as bytes."""
+
+    END: re.Pattern[bytes]
+    """Beginning of the event of a stream by which the answer is whole."""
+
+
+WIRES: dict[str, ByteWire] = {
     "/chat/completions": ChatWire(),
     "/responses": ResponsesWire(),
     "/v1/messages": MessagesWire(),
@@ -39,7 +53,7 @@ EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 class Exchange:
     """One request and its answer."""
 
-    def __init__(self, watch: Watch, wire: Wire, turn: Turn) -> None:
+    def __init__(self, watch: Watch, wire: ByteWire, turn: Turn) -> None:
         self.wire = wire
         self._watch, self._turn = watch, turn
         self.told = ""
@@ -350,6 +364,9 @@ def original_of(client: Any) -> Any:
 
 def is_client(client: Any) -> bool:
     """Return True for a client, as opposed to a part of one."""
+    packages = {kind.__module__.partition(".")[0] for kind in client.__class__.__mro__}
+    if not packages & {"openai", "anthropic"}:
+        return False
     return callable(getattr(getattr(client, "_client", None), "send", None)) and callable(getattr(client, "copy", None))
 
 

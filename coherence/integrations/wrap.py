@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.plain import type_name
 from coherence.core.validation import check_flag
-from coherence.integrations import stainless
+from coherence.integrations import bedrock, google_genai, litellm_calls, stainless
 from coherence.integrations.watch import Watch
 from coherence.monitor.monitor import Monitor
 
@@ -18,11 +18,8 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
 
 C = TypeVar("C")
 
-KNOWN = {
-    "openai": "openai.OpenAI, AsyncOpenAI, AzureOpenAI, AsyncAzureOpenAI",
-    "anthropic": "anthropic.Anthropic, AsyncAnthropic and those of its clouds",
-}
-"""Package -> its clients that can be wrapped."""
+KNOWN = (stainless, litellm_calls, bedrock, google_genai)
+"""Modules that each know some clients, and import nothing of their packages."""
 
 
 def wrap(
@@ -38,14 +35,15 @@ def wrap(
 ) -> C:
     """Return a copy of a client whose conversations are recorded and measured.
 
-    The copy shares the connections of the client, which is not changed. Chat Completions, Responses and Messages are
-    watched; all other endpoints are left alone. Answers are the SDK's own objects, and without ``guide`` no byte of a
-    request changes.
+    The copy shares the connections of the client, which is not changed. Chat Completions, Responses, Messages, Converse
+    and ``generate_content`` are watched; all other endpoints are left alone. Answers are the SDK's own objects, and
+    without ``guide`` no byte of a request changes.
 
     Parameters
     ----------
     client : object
-        A client of ``openai`` or ``anthropic``.
+        A client of ``openai`` or ``anthropic``, ``litellm.completion``, ``litellm.acompletion`` or a router of
+        ``litellm``, a ``bedrock-runtime`` client of ``boto3``, or a ``google.genai.Client``.
     agent : str
         Name of the agent; baselines and lessons belong to it.
     goal : str, optional
@@ -73,7 +71,7 @@ def wrap(
     :class:`~coherence.core.errors.CoherenceBlocked` is raised by calls of the client: before a request is sent if a
     budget is used up, and after an answer one of whose calls must not run; of a stream, in place of its last event.
     """
-    _check(client)
+    module = _module_of(client)
     if stainless.watch_of(client) is not None:
         raise ValueError("the client is wrapped already: coherence.unwrap(client) gives the one to wrap otherwise")
     check_flag("guide", guide)
@@ -81,7 +79,7 @@ def wrap(
         monitor = Monitor(agent=agent, goal=goal, store=store, config=config, budget=budget, source="wrap")
     elif agent != "agent" or any(given is not None for given in (goal, store, config, budget)):
         raise ValueError("pass monitor= alone, or agent=, goal=, store=, config= and budget= for a new one")
-    wrapped: C = stainless.wrapped(client, Watch(monitor, guide=guide))
+    wrapped: C = module.wrapped(client, Watch(monitor, guide=guide))
     return wrapped
 
 
@@ -114,15 +112,16 @@ def monitor_of(client: object) -> Monitor:
 
 
 def _watch(client: object) -> Watch:
-    _check(client)
+    _module_of(client)
     if (watch := stainless.watch_of(client)) is None:
         raise ValueError("the client is not wrapped: coherence.wrap(client) returns one that is")
     return watch
 
 
-def _check(client: object) -> None:
-    """Raise TypeError for what is none of the known clients."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(client).__mro__}
-    if not packages & KNOWN.keys() or not stainless.is_client(client):
-        known = "; ".join(KNOWN.values())
-        raise TypeError(f"client must be one of {known}; not {type_name(client)}. For others, feed a coherence.Monitor")
+def _module_of(client: object) -> Any:
+    """Return the module that knows a client; raise TypeError for what is none of the known clients."""
+    for module in KNOWN:
+        if module.is_client(client):
+            return module
+    known = "; ".join(module.CLIENTS for module in KNOWN)
+    raise TypeError(f"client must be one of {known}; not {type_name(client)}. For others, feed a coherence.Monitor")

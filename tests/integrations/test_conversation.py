@@ -11,6 +11,7 @@ from coherence.core.events import Fault, Feedback, Message, ToolCall, ToolResult
 from coherence.integrations import conversation
 from coherence.integrations.anthropic_wire import MessagesWire
 from coherence.integrations.conversation import Conversation, Wire, events_of, plain
+from coherence.integrations.gemini_wire import GeminiWire
 from coherence.integrations.openai_wire import ChatWire, ResponsesWire
 
 CHAT, RESPONSES, MESSAGES = ChatWire(), ResponsesWire(), MessagesWire()
@@ -325,3 +326,23 @@ def test_plain_reads_objects_of_an_sdk_and_leaves_iterators_alone() -> None:
 
 def test_events_of_skips_an_event_that_was_cut() -> None:
     assert list(events_of(b'data: {"a": 1}\r\n\r\n: ping\n\ndata: {"b":')) == [{"a": 1}]
+
+
+def test_conversation_gives_results_without_ids_to_the_calls_of_the_same_name_in_order(monitor: Monitor) -> None:
+    wire, talk = GeminiWire(), Conversation(monitor)
+    calls = [{"function_call": {"name": name, "args": {"n": n}}} for n, name in enumerate(("bash", "read", "bash"))]
+    asked = {"role": "user", "parts": [{"text": "Go."}]}
+    turn = talk.take(wire, {"contents": [asked]})
+    talk.answered(wire.answer({"candidates": [{"content": {"parts": calls}, "finish_reason": "STOP"}]}), turn)
+    results = [
+        {"function_response": {"name": name, "response": {"output": text}}}
+        for name, text in (("bash", "a"), ("bash", "b"), ("read", "c"), ("bash", "late"))
+    ]
+    talk.take(wire, {"contents": [asked, {"role": "model", "parts": calls}, {"role": "user", "parts": results}]})
+    bash, read, again = (call.call_id for call in told(monitor, ToolCall))
+    assert [(result.call_id, result.result) for result in told(monitor, ToolResult)] == [
+        (bash, "a"),
+        (again, "b"),
+        (read, "c"),
+        (None, "late"),
+    ]
