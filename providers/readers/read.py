@@ -87,12 +87,15 @@ def _transcripts(source: Source, format: str | None) -> list[Transcript]:
     if source.torn is not None and not reader.growing:
         raise source.torn
     seen: dict[str, int] = {}
-    return [
+    runs = [
         _named(
             msgspec.structs.replace(run, format=reader.format, warnings=(*run.warnings, *faults)), _unique(run.id, seen)
         )
         for run in reader.read(source)
     ]
+    if not runs:
+        raise TranscriptError(source.path, f"holds no run in the format {reader.format}")
+    return runs
 
 
 class _Reader:

@@ -371,6 +371,11 @@ def test_read_transcripts_the_line_of_a_fault_is_named(
     assert error.line == line and reason in error.reason
 
 
+def test_read_transcripts_a_file_without_a_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="holds no run in the format sharegpt"):
+        read_transcripts(write(tmp_path, "[]"), "sharegpt")
+
+
 KEYS = st.sampled_from(
     "steps messages role content tool_calls function name arguments type text message sessionId id usage memories "
     "summary isSidechain isCompactSummary tool_use_id input goal tool_result is_error system input_tokens".split()
