@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,12 +42,14 @@ boto3 = pytest.importorskip("boto3")
 genai = pytest.importorskip("google.genai")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _sockets() -> Iterator[None]:
-    """Collect the sockets that the packages leave open, before a test of others is blamed for them."""
-    yield
-    litellm.in_memory_llm_clients_cache.flush_cache()
-    gc.collect()
+async def _closing(asked: Any) -> Any:
+    """Return what is awaited, and close the clients that LiteLLM keeps, which belong to this loop."""
+    try:
+        return await asked
+    finally:
+        await litellm.close_litellm_async_clients()
+        litellm.in_memory_llm_clients_cache.flush_cache()
+        gc.collect()
 
 
 def router_of(url: str) -> Any:
@@ -112,7 +114,7 @@ def test_wrap_tells_the_monitor_what_a_user_would_tell_it_by_hand(name: str, kin
         async def go() -> Any:
             return await run(case, made.ask, made.used(client, stub.url), monitor, streamed=streamed)
 
-        told, was_blocked = asyncio.run(go())
+        told, was_blocked = asyncio.run(_closing(go()))
     assert told == expected
     assert was_blocked == (name in {"injected", "over budget"})
 
@@ -137,7 +139,7 @@ def _async(ask: Callable[[Any, str], Any], *, streamed: bool) -> Callable[[Any, 
     async def go(client: Any, url: str) -> Any:
         return await _arun(ask(client, url), streamed=streamed)
 
-    return lambda client, url: asyncio.run(go(client, url))
+    return lambda client, url: asyncio.run(_closing(go(client, url)))
 
 
 class Style(NamedTuple):
