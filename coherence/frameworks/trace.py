@@ -442,15 +442,14 @@ def _first_text(args: Sequence[Any], named: Mapping[str, Any]) -> str | None:
 def _arguments(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, without those that were left out and the object of a method."""
     try:
-        bound = dict(inspect.signature(function).bind(*args, **named).arguments)
-    except (TypeError, ValueError):  # the function itself will say so
-        bound = {**{f"argument_{at}": value for at, value in enumerate(args)}, **named}
-    for name in ("self", "cls"):
-        bound.pop(name, None)
-    for name, parameter in inspect.signature(function).parameters.items():
+        bound = inspect.signature(function).bind(*args, **named)
+    except (TypeError, ValueError):  # no signature is known, or the call does not fit it: the function itself says so
+        return {**{f"argument_{at}": value for at, value in enumerate(args)}, **named}
+    given = dict(bound.arguments)
+    for name, parameter in bound.signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            bound |= bound.pop(name, {})
-    return bound
+            given |= given.pop(name, {})
+    return {name: value for name, value in given.items() if name not in ("self", "cls")}
 
 
 def _encoded(value: Any) -> bytes:

@@ -159,6 +159,22 @@ def test_trace_of_a_tool_lets_its_error_through_and_records_it() -> None:
     assert (result.result, result.error, result.error_type) == ("a.txt", True, "FileNotFoundError")
 
 
+def test_trace_of_a_tool_without_a_signature_and_of_a_call_that_does_not_fit_it_records_what_was_given() -> None:
+    @coherence.trace(kind="tool")
+    def read(path: str) -> str:
+        return path
+
+    with coherence.trace(config=MANUAL) as m:
+        assert coherence.trace(kind="tool", tool="most")(max)(1, 2) == 2
+        with pytest.raises(TypeError):
+            read("a", "b")  # type: ignore[call-arg]
+        calls = events_of(m, events.ToolCall)
+    assert [bytes(call.arguments) for call in calls] == [
+        b'{"argument_0":1,"argument_1":2}',
+        b'{"argument_0":"a","argument_1":"b"}',
+    ]
+
+
 def test_trace_outside_of_an_agent_changes_nothing() -> None:
     @coherence.trace(kind="tool")
     def bash(command: str) -> str:
