@@ -89,6 +89,10 @@ class Coherence(Watching):
         self.guardrail: ToolInputGuardrail[Any] = ToolInputGuardrail(guardrail_function=self._judge, name="coherence")
         """Checks the calls of a tool; for MCP servers, ``MCPServerStdio(..., tool_input_guardrails=[...])``."""
 
+    def hooks_with(self, hooks: RunHooks[Any]) -> RunHooks[Any]:
+        """Return hooks that call these ones and then yours, since a run takes one object."""
+        return _Both(self._hooks, hooks)
+
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
         """Return a copy of a configuration whose requests and errors of tools are recorded.
 
@@ -170,6 +174,23 @@ class Coherence(Watching):
             return given
 
         return filtered
+
+
+class _Both(RunHooks[Any]):
+    """Two hooks as one."""
+
+    def __init__(self, first: RunHooks[Any], then: RunHooks[Any]) -> None:
+        self._both = first, then
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("on_"):
+            return super().__getattribute__(name)
+
+        async def called(*given: Any, **named: Any) -> None:
+            for hooks in self._both:
+                await getattr(hooks, name)(*given, **named)
+
+        return called
 
 
 class _Hooks(RunHooks[Any]):

@@ -17,7 +17,7 @@ from coherence import CoherenceBlocked, Monitor
 from coherence.core import events
 from coherence.fleet.fleet import Fleet
 from frameworks.agents import CASES, GOAL, SYSTEM, Playing, by_hand
-from frameworks.model_stub import ModelStub
+from frameworks.model_stub import PER_CALL, ModelStub
 
 pytestmark = pytest.mark.frameworks
 
@@ -373,6 +373,33 @@ def test_coherence_says_which_arguments_exclude_each_other() -> None:
     agents_.close()
     with Monitor(embedder=False) as monitor, pytest.raises(ValueError, match="monitor= alone"):
         Coherence(monitor=monitor, goal="x")
+
+
+def test_hooks_with_calls_the_users_own_hooks_too() -> None:
+    class Mine(agents.RunHooks[Any]):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+            self.seen.append(f"answer of {agent.name}")
+
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            self.seen.append(f"{tool.name}: {result}")
+
+    steps: list[Step] = [(Text("I look."), Tool("bash", {"command": "ls"})), (Text("Done."),)]
+    with ModelStub(steps) as stub:
+        model, watch, mine = Real(stub.url), Coherence(config=MANUAL), Mine()
+        agent = watch.guarded(Agent("shop", tools=[tool_named("bash", lambda: "a.py")], model=model))
+
+        async def go() -> None:
+            await Runner.run(agent, GOAL, hooks=watch.hooks_with(mine), run_config=watch.run_config())
+            await model.client.close()
+
+        asyncio.run(go())
+        assert mine.seen == ["answer of shop", "bash: a.py", "answer of shop"]
+        assert watch.monitor.counters.calls == 1
+        assert watch.monitor.state.facts.tokens_out == 2 * PER_CALL["output"]
+        watch.close()
 
 
 def test_openai_agents_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
