@@ -72,7 +72,7 @@ class Post(NamedTuple):
 
 
 class Platform(NamedTuple):
-    """Where scores are sent, with the credentials that its own client would use."""
+    """Receiver of scores, with the credentials that its own client would use."""
 
     name: PlatformName
     headers: Mapping[str, str]

@@ -16,7 +16,7 @@ SIGNATURE = b"PK\x03\x04"
 """First bytes of a zip archive."""
 
 HEADERS = ("header.json", "_journal/start.json")
-"""Where the head of a log is: the first once it is finished, the second while it is being written."""
+"""Files with the head of a log: the first once it is finished, the second while it is being written."""
 
 _ZSTD = 93
 _CHUNK = 1 << 20

@@ -96,7 +96,7 @@ class _Log(msgspec.Struct):
 
 
 class _Told(NamedTuple):
-    """What the events of a sample say about a message."""
+    """Details of a message that the events of a sample tell."""
 
     usage: Counters | None
     ts: float | None

@@ -36,7 +36,7 @@ class _Call(msgspec.Struct):
 
 
 class _Output(msgspec.Struct):
-    """What the model said; of a call that failed it is told here alone."""
+    """Answer of the model; a call that failed is told here alone."""
 
     content: Any = None
     tool_calls: list[_Call] | None = None

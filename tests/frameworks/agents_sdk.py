@@ -12,22 +12,26 @@ from agents import FunctionTool
 from frameworks.agents import MODEL
 
 
-class Real(agents.OpenAIResponsesModel):
-    """The SDK's own model; it tells when it is asked."""
+class Telling:
+    """A model of the SDK, before one server, that tells when it is asked."""
 
     def __init__(self, url: str, asked: Callable[[], object] = lambda: None) -> None:
         self.client = openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
         self.is_asked = asked
-        super().__init__(MODEL, self.client)
+        super().__init__(MODEL, self.client)  # type: ignore[call-arg]
 
     async def get_response(self, *given: Any, **named: Any) -> Any:
         self.is_asked()
-        return await super().get_response(*given, **named)
+        return await super().get_response(*given, **named)  # type: ignore[misc]
 
     async def stream_response(self, *given: Any, **named: Any) -> Any:
         self.is_asked()
-        async for event in super().stream_response(*given, **named):
+        async for event in super().stream_response(*given, **named):  # type: ignore[misc]
             yield event
+
+
+class Real(Telling, agents.OpenAIResponsesModel):
+    """The SDK's model of Responses."""
 
 
 def tool_named(name: str, run: Callable[[], str]) -> FunctionTool:

@@ -47,7 +47,7 @@ class Played(NamedTuple):
     bodies: list[str]
     """Tools whose body ran."""
     turns: list[dict[str, Any]]
-    """What the model was asked."""
+    """Return the requests that the model was sent."""
     blocked: CoherenceBlocked | None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ import openai  # noqa: E402
 from agents import Agent, RunConfig, Runner  # noqa: E402
 
 from coherence.frameworks.openai_agents_tracing import CoherenceTracing  # noqa: E402
-from frameworks.agents_sdk import Real, tool_named  # noqa: E402
+from frameworks.agents_sdk import Real, Telling, tool_named  # noqa: E402
 
 MANUAL: dict[str, Any] = {"tick": "manual"}
 
@@ -36,22 +36,8 @@ def _traced() -> Iterator[None]:
     agents.set_tracing_disabled(True)
 
 
-class Chat(agents.OpenAIChatCompletionsModel):
-    """The SDK's model of Chat Completions; it tells when it is asked."""
-
-    def __init__(self, url: str, asked: Callable[[], object] = lambda: None) -> None:
-        self.client = openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
-        self.is_asked = asked
-        super().__init__(MODEL, self.client)
-
-    async def get_response(self, *given: Any, **named: Any) -> Any:
-        self.is_asked()
-        return await super().get_response(*given, **named)
-
-    async def stream_response(self, *given: Any, **named: Any) -> Any:
-        self.is_asked()
-        async for event in super().stream_response(*given, **named):
-            yield event
+class Chat(Telling, agents.OpenAIChatCompletionsModel):
+    """The SDK's model of Chat Completions."""
 
 
 def ran(agent: Any, how: str = "async", asked: str = GOAL, config: RunConfig | None = None) -> Any:

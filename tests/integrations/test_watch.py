@@ -1,4 +1,4 @@
-"""What a host of an agent tells its watch, in the order of hosts that stream and of hosts that hold no tool back."""
+"""Calls by which a host tells a watch, in the order of hosts that stream and of hosts that hold no tool back."""
 
 from __future__ import annotations
 
