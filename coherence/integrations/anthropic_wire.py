@@ -19,6 +19,7 @@ class MessagesWire:
     """Messages, beta messages too."""
 
     END = re.compile(rb"^event: ?message_stop\b", re.MULTILINE)
+    CALLS = re.compile(rb'"tool_use"')
 
     def items(self, body: Json) -> Sequence[Any]:
         """Return the messages."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -128,7 +128,6 @@ class Conversation:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._lock = threading.Lock()
         self._answers: dict[str, None] = {}
         self._open: dict[str, list[bytes]] = {}
         self._calls: dict[str, TranscriptCall] = {}
@@ -140,7 +139,7 @@ class Conversation:
     def take(self, wire: Wire, body: Json) -> Turn:
         """Record what is new in a request, but not the beginning of an answer, which is told with the answer."""
         items = wire.items(body)
-        with self._lock:
+        with self._alone():
             self._tell_host(wire.system(body))
             at, anchor = self._newest(wire, items)
             if not anchor and (before := wire.follows(body)) is not None:
@@ -168,7 +167,7 @@ class Conversation:
 
         Without ``checks``, all of them are recorded and none is refused, for a host that cannot hold them back.
         """
-        with self._lock:
+        with self._alone():
             for key in answer.keys:
                 _keep(self._answers, key, None)
             for call in answer.calls:
@@ -187,7 +186,7 @@ class Conversation:
             else:
                 refused.append(Refused(call.name, decision, call.id))
         self.spent(answer)
-        with self._lock:
+        with self._alone():
             self._unnamed = unnamed
             if not refused:
                 self._open.pop(turn.follows, None)
@@ -207,45 +206,49 @@ class Conversation:
 
     def adopt(self, other: Conversation) -> None:
         """Know the answers, calls and results that another agent was given and made; they are recorded there."""
-        with other._lock:
+        with other._alone():
             answers, results = list(other._answers), [*other._results, *other._calls]
-        with self._lock:
+        with self._alone():
             for mine, theirs in ((self._answers, answers), (self._results, results)):
                 for key in theirs:
                     _keep(mine, key, None)
 
     def called(self, tool: str, arguments: Any, call: str | None) -> None:
         """Record a call that no answer has told."""
-        with self._lock:
+        with self._alone():
             self._monitor.tool_call(tool, arguments, call=call)
             if call is not None:
                 _keep(self._calls, call, TranscriptCall(tool, arguments, call))
 
     def came(self, result: Result, *, duration_s: float | None = None, error_type: str | None = None) -> None:
         """Record a result when it is there; the request that repeats it tells nothing new."""
-        with self._lock:
+        with self._alone():
             self._record(result, duration_s, error_type)
 
     def ran(self, tool: str, arguments: Any, call: str) -> None:
         """Record a call that runs although it was refused, and let its result be recorded."""
-        with self._lock:
+        with self._alone():
             self._results.pop(call, None)
         self.called(tool, arguments, call)
 
     def refused(self, call: str) -> None:
         """Know that a call does not run: what a request gives as its result is the refusal."""
-        with self._lock:
+        with self._alone():
             _keep(self._results, call, None)
 
     def abandoned(self, answer: Answer) -> None:
         """Record an answer that nobody waited for: what was said so far, and what was spent; its calls do not run."""
-        with self._lock:
+        with self._alone():
             for key in answer.keys:
                 _keep(self._answers, key, None)
         if answer.text:
             self._monitor.message("assistant", answer.text, model=answer.model, response_id=answer.id)
         self._monitor.note("the answer of the model was abandoned before its end")
         self.spent(answer)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Read what waits to be read, and let no other thread tell meanwhile."""
+        return self._monitor.deferred.alone()
 
     def _newest(self, wire: Wire, items: Sequence[Any]) -> tuple[int, str]:
         """Return the place behind the newest answer in a request that is known, and its mark."""

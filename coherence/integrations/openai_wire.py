@@ -20,6 +20,7 @@ class ChatWire:
 
     # The reason of the end stands outside of all texts: inside of one, its quotation marks have a backslash.
     END = re.compile(rb'^data: ?\[DONE\]|[^\\]"finish_reason": ?"', re.MULTILINE)
+    CALLS = re.compile(rb'"(?:tool_calls|function_call)"')
 
     def items(self, body: Json) -> Sequence[Any]:
         """Return the messages."""
@@ -96,6 +97,7 @@ class ResponsesWire:
     """Responses."""
 
     END = re.compile(rb"^event: ?response\.(?:completed|failed|incomplete)\b", re.MULTILINE)
+    CALLS = re.compile(rb'_call"')
 
     def items(self, body: Json) -> Sequence[Any]:
         """Return the input's items."""

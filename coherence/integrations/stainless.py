@@ -20,7 +20,7 @@ import msgspec
 
 from coherence.core.errors import CoherenceBlocked
 from coherence.integrations.anthropic_wire import MessagesWire
-from coherence.integrations.conversation import Answer, Turn, Wire, events_of
+from coherence.integrations.conversation import Answer, Json, Turn, Wire, events_of
 from coherence.integrations.openai_wire import ChatWire, ResponsesWire
 from coherence.integrations.watch import Watch
 
@@ -35,6 +35,8 @@ class ByteWire(Wire, Protocol):
 
     END: re.Pattern[bytes]
     """Beginning of the event of a stream by which the answer is whole."""
+    CALLS: re.Pattern[bytes]
+    """Bytes without which an answer has no call."""
 
 
 WIRES: dict[str, ByteWire] = {
@@ -51,11 +53,20 @@ EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 
 
 class Exchange:
-    """One request and its answer."""
+    """One request and its answer.
 
-    def __init__(self, watch: Watch, wire: ByteWire, turn: Turn) -> None:
+    Where nothing waits for a decision, the request, and an answer without calls, are read behind the host's back.
+    """
+
+    def __init__(self, watch: Watch, wire: ByteWire, body: Json) -> None:
         self.wire = wire
-        self._watch, self._turn = watch, turn
+        self._watch = watch
+        self._turn: Turn | None = None
+        self._untaken: Json | None = body
+        """The request, until its bytes are there."""
+        self._waits = watch.asks
+        if self._waits:
+            self._take(body)
         self.told = ""
         """Text that was added to the request."""
         self._attempts: list[str] = []
@@ -69,6 +80,37 @@ class Exchange:
         """Start to measure the time that the answer takes, with all attempts."""
         self._began = time.monotonic()
 
+    @property
+    def turn(self) -> Turn:
+        """The request as it was recorded."""
+        if self._untaken is not None:
+            self._take(self._untaken)
+        if self._turn is None:
+            self._watch.monitor.deferred.settle()
+        return self._turn or Turn("")
+
+    def sent(self, request: Any) -> None:
+        """Have a request be recorded, at its first attempt: its bytes do not change any more."""
+        if self._untaken is None:
+            return
+        try:
+            raw: bytes = request.content
+        except Exception:  # bytes that are not in memory
+            self._take(self._untaken)
+            return
+        self._untaken = None
+        self._watch.later(lambda: self._take_bytes(raw), size=len(raw))
+
+    def _take_bytes(self, raw: bytes) -> None:
+        try:
+            self._take(msgspec.json.decode(raw))
+        except Exception as error:
+            self.broken(error)
+
+    def _take(self, body: Json) -> None:
+        self._untaken = None
+        self._turn = self._watch.asked(self.wire, body)
+
     def attempted(self, what: str, *, arrived: bool) -> None:
         """Count an attempt, by its status or error; the one that arrived comes last."""
         self._attempts.append(what)
@@ -81,19 +123,38 @@ class Exchange:
 
     def failed(self, error: BaseException) -> None:
         """Record that no answer came."""
+        if self._untaken is not None:  # it was never sent
+            self._take(self._untaken)
         tried = f" after {len(self._attempts)} attempts" if len(self._attempts) > 1 else ""
         self._watch.monitor.fault("model", f"{type(error).__name__}{tried}: {error}")
 
     def read(self, raw: bytes, *, streamed: bool) -> Answer:
         """Return the answer of its bytes."""
         value = self.wire.assemble(events_of(raw)) if streamed else msgspec.json.decode(raw)
-        answer = self.wire.answer(value, self._turn.begun)
+        answer = self.wire.answer(value, self.turn.begun)
         return answer._replace(duration_s=time.monotonic() - self._began)
+
+    def read_later(self) -> bool:
+        """Have an answer that was read at once be recorded behind the host's back; return False if it cannot wait."""
+        raw = self.body
+        if raw is None or self._waits or self.wire.CALLS.search(raw):
+            return False
+        lasted = time.monotonic() - self._began
+        self.settled = self._spent = True
+        self._watch.later(lambda: self._record(raw, lasted), size=len(raw))
+        return True
+
+    def _record(self, raw: bytes, duration_s: float) -> None:
+        try:
+            answer = self.read(raw, streamed=False)._replace(duration_s=duration_s)
+            self._watch.conversation.answered(answer, self.turn)
+        except Exception as error:
+            self.broken(error)
 
     def settle(self, answer: Answer) -> None:
         """Record an answer; raise CoherenceBlocked if one of its calls must not run."""
         self.settled, self._spent = True, answer.has_usage
-        refused = self._watch.conversation.answered(answer, self._turn)
+        refused = self._watch.conversation.answered(answer, self.turn)
         if refused:
             raise self._watch.blocked(refused)
 
@@ -108,7 +169,7 @@ class Exchange:
         elif streamed and answer.finished:
             # It has its end, only nobody has waited for the event that says so; it is too late to refuse.
             self.settled, self._spent = True, True
-            self._watch.conversation.answered(answer, self._turn)
+            self._watch.conversation.answered(answer, self.turn)
         else:
             self.settled = self._spent = True
             self._watch.conversation.abandoned(answer)
@@ -286,6 +347,7 @@ class Http:
             return self.http.send(request, **options)
         if self._is_async:
             return self._asend(exchange, request, options)
+        exchange.sent(request)
         try:
             response = self.http.send(request, **options)
         except BaseException as error:
@@ -294,6 +356,7 @@ class Http:
         return _seen(exchange, response, options)
 
     async def _asend(self, exchange: Exchange, request: Any, options: dict[str, Any]) -> Any:
+        exchange.sent(request)
         try:
             response = await self.http.send(request, **options)
         except BaseException as error:
@@ -371,7 +434,7 @@ def is_client(client: Any) -> bool:
 
 
 def _begin(watch: Watch, options: Any) -> tuple[Exchange | None, Any]:
-    """Record what is new in a request; return its exchange, ``None`` if it is none of a conversation, and its options.
+    """Begin the exchange of a request, ``None`` if it is none of a conversation; return it and the request's options.
 
     The options are the same ones, unless the messages can be read only once.
     """
@@ -386,7 +449,7 @@ def _begin(watch: Watch, options: Any) -> tuple[Exchange | None, Any]:
                 body = {**body, field: list(given)}
                 options = copy(options)
                 options.json_data = body
-        return Exchange(watch, wire, watch.conversation.take(wire, body)), options
+        return Exchange(watch, wire, body), options
     except Exception as error:
         watch.monitor.fault("wrap", error)
         return None, options
@@ -408,12 +471,14 @@ def _guided(exchange: Exchange, options: Any, text: str) -> Any:
 
 
 def _body_answer(exchange: Exchange) -> Answer | None:
-    """Return an answer that was read at once, ``None`` if there is none or it cannot be read."""
+    """Return an answer that was read at once, ``None`` if there is none left to record or it cannot be read."""
     if exchange.is_tapped:
         return None
     try:
         if exchange.body is None:
             raise ValueError("an answer came from elsewhere than the API, and was not seen")
+        if exchange.read_later():
+            return None
         return exchange.read(exchange.body, streamed=False)
     except Exception as error:
         exchange.broken(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from coherence.core.errors import CoherenceBlocked
@@ -67,6 +68,10 @@ class Watch:
     def asks(self) -> bool:
         """Return True if a request waits for a decision."""
         return self._news is not None or self._has_budget
+
+    def later(self, read: Callable[[], None], *, size: int) -> None:
+        """Have something of a size in bytes be read and recorded behind the host's back."""
+        self.monitor.record_later(read, size=size)
 
     @property
     def guides(self) -> bool:

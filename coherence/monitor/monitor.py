@@ -554,6 +554,15 @@ class Monitor(HostEvents, MonitorView):
         except StoreError as error:  # durability "full"; the event waits in memory
             self._misused("store", error)
 
+    def record_later(self, read: Callable[[], None], *, size: int = 0) -> None:
+        """Have something be read soon, on another thread, and before anything else is recorded or asked.
+
+        ``read`` records what it finds by this monitor, with the time of this call. ``size`` is the number of bytes that
+        it holds; where too many wait, or each event is written before its call returns, it is called at once.
+        """
+        if not self._off:
+            self._worker.post_later(read, size=size)
+
     def _misused(self, what: str, error: Exception) -> None:
         """Raise the error with ``strict``; else log it once, with what to do."""
         if self.strict:

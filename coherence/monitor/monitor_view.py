@@ -8,6 +8,7 @@ from coherence.baseline.runs import risk_of
 from coherence.core.decisions import Blocking, Decision, Mode, refusal_id
 from coherence.core.events import Spent
 from coherence.core.readings import Counters, Reading
+from coherence.monitor.deferred import Deferred
 from coherence.monitor.known_state import KnownState
 from coherence.monitor.tick_result import Record, TickResult
 from coherence.monitor.worker import Worker
@@ -15,7 +16,10 @@ from coherence.state.reducer import AgentState
 
 
 class MonitorView:
-    """Properties of a monitor. All but ``latest`` and the ``known`` ones first process what has been recorded."""
+    """Properties of a monitor.
+
+    All but ``latest``, ``deferred`` and the ``known`` ones first process what has been recorded.
+    """
 
     _worker: Worker
 
@@ -27,6 +31,11 @@ class MonitorView:
     def history(self, n: int | None = None) -> list[Reading]:
         """Return up to ``n`` of the last 256 readings, newest first."""
         return self._worker.readings.newest(n)
+
+    @property
+    def deferred(self) -> Deferred:
+        """The readings that :meth:`Monitor.record_later` was given and that wait."""
+        return self._worker.deferred
 
     @property
     def vitals(self) -> dict[str, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock, get_ident
@@ -19,6 +19,7 @@ from coherence.core.events import Event, is_success, make_fault
 from coherence.core.redact import prepare
 from coherence.core.reentrancy import Entered, do_later, is_inside
 from coherence.monitor.background import BACKGROUND, FORK_WAIT_S
+from coherence.monitor.deferred import Deferred
 from coherence.monitor.folding import BEHIND_S, KEPT_BYTES, SNAPSHOT_EVERY, Folding, Peers
 from coherence.monitor.known_state import KnownState
 from coherence.monitor.loading import MODELS
@@ -95,11 +96,13 @@ class Worker(Folding):
     ) -> None:
         super().__init__(opened, config, peers, lesson_recall)
         self.closed = False
+        self.deferred = Deferred()
         self._reopen = opened.reopen
         self._full = full and opened.recorder is not None
         self._second_stage = second_stage
         self._lock = RLock()
         self._forker: int | None = None
+        self._holds_deferred = False
         self._called = False
         self._retry_at = 0.0
         self._posted_at = 0.0
@@ -120,7 +123,8 @@ class Worker(Folding):
         StoreError
             With full durability, if it could not be written in time; it is written later.
         """
-        now = time.time()
+        self.deferred.settle()
+        now = self.deferred.time()
         if is_inside():  # of a finalizer or a signal: locks may be held, and data half changed
             self._inbox.put_aside(now, event)
             do_later(self._wake)
@@ -131,6 +135,15 @@ class Worker(Folding):
             self._inbox.put(now, event)
             self._wake()
         self._posted(event, raising=True)
+
+    def post_later(self, read: Callable[[], None], *, size: int) -> None:
+        """Have something of a size in bytes be read soon, and before anything else is posted or asked; it may post."""
+        if self._full or self.closed or is_inside():
+            with self.deferred.alone():
+                read()
+            return
+        self.deferred.add(read, size=size)
+        self._wake()
 
     def _posted(self, event: Event, *, raising: bool) -> None:
         if type(event) is events.Outcome and self._peers is not None:
@@ -194,6 +207,7 @@ class Worker(Folding):
         A thread that interrupts itself gets it as it is; so does one that cannot have it alone by a time (monotonic;
         ``None`` = ten seconds from now).
         """
+        self.deferred.settle()
         inside = is_inside()
         until = monotonic() + VIEW_WAIT_S if until is None else until
         with Entered():
@@ -210,6 +224,7 @@ class Worker(Folding):
         """Measure if anything has happened since the newest measurement; return the newest, in time."""
         if is_inside():
             return self._newest
+        self.deferred.settle()
         until = monotonic() + self._config.timeout_s
         # Before the lock: a peer takes its own, and two agents that look at each other would wait for ever.
         around = self._look_around(until)
@@ -246,6 +261,7 @@ class Worker(Folding):
         """
         if is_inside():
             return None
+        self.deferred.settle()
         until = monotonic() + self._config.timeout_s
         around = self._look_around(until)
         with Entered():
@@ -295,6 +311,7 @@ class Worker(Folding):
         if is_inside():
             do_later(lambda: self.flush(raising=False))
             return
+        self.deferred.settle()
         with Entered():
             with self._lock:
                 self._advance()
@@ -303,6 +320,7 @@ class Worker(Folding):
 
     def close(self, *, raising: bool) -> None:
         """Fold and write everything, the state too, and end."""
+        self.deferred.settle()
         with Entered():
             with self._lock:
                 self._advance()
@@ -465,6 +483,8 @@ class Worker(Folding):
         """Fold and write what is due; for the background thread."""
         # first: what is posted from here on has to call again
         self._called = False
+        if is_inside():  # reading records as the host does: outside
+            do_later(self.deferred.settle)
         if self.closed:
             return None
         if not self._has_asked_for_model:
@@ -539,6 +559,7 @@ class Worker(Folding):
 
     def before_fork(self) -> None:
         """Hold everything still: a child must not inherit an event that is half folded, or a measurement's locks."""
+        self._holds_deferred = self.deferred.hold(FORK_WAIT_S)
         if self._lock.acquire(timeout=FORK_WAIT_S):
             self._forker = get_ident()
 
@@ -547,10 +568,13 @@ class Worker(Folding):
         if self._forker == get_ident():
             self._forker = None
             self._lock.release()
+        if self._holds_deferred:
+            self.deferred.release()
 
     def after_fork_in_child(self) -> None:
         """Begin anew: what waits is the parent's to write."""
         self._lock, self._forker = RLock(), None
+        self.deferred.begin_anew()
         self._inbox.clear()
         self._ahead.clear()
         self._ahead_bytes = 0

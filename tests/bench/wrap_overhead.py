@@ -25,6 +25,8 @@ from coherence import Monitor
 ROUNDS = 60
 PAUSE_S = 0.05
 """Between calls, as a model thinks: what is measured behind a call has that time."""
+THOUGHT_S = 0.03
+"""How long the model takes, much less than a real one: what is read of the request meanwhile costs nobody anything."""
 
 PAST = [{"role": role, "content": f"Part {at} of a talk."} for at in range(20) for role in ("user", "assistant")]
 
@@ -42,6 +44,7 @@ class Chunks(httpx2.SyncByteStream):
 
 def answer(request: httpx2.Request) -> httpx2.Response:
     """Answer by the request's path and by the name of its model."""
+    time.sleep(THOUGHT_S)
     body = json.loads(request.content)
     if body.get("stream"):
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Chunks())
@@ -101,26 +104,43 @@ def first_chunk(client: Any) -> float:
     return lasted * 1e6
 
 
+def judged(monitor: Monitor, said: str) -> float:
+    """Return how long a monitor takes that is told of an answer with a call by hand, in microseconds."""
+    monitor.message("user", said)
+
+    def tell() -> None:
+        monitor.message("assistant", "A step of the work is done.", model="m", response_id="r")
+        monitor.check("read_file", {"path": "a.py"})
+        monitor.tool_call("read_file", {"path": "a.py"}, call=f"c{time.perf_counter_ns()}")
+        monitor.usage(tokens_in=9, tokens_out=4, model="m", response_id="r")
+
+    return took(tell)
+
+
 def main() -> None:
     """Print what is added by a call, and to the first chunk of a stream."""
     for name, bare, ask in clients():
         for model in ("text", "calls"):
-            with Monitor(embedder=False, source="test") as monitor:
+            with Monitor(embedder=False, source="test") as monitor, Monitor(embedder=False, source="test") as by_hand:
                 client = coherence.wrap(bare, monitor=monitor)
                 ask(client, model, "Begin.")  # the whole conversation is new once
                 pairs = []
+                judgements = []
                 for at in range(ROUNDS):
                     said = f"Go on with part {at}."
                     plain = took(partial(ask, bare, model, said))
                     ours = took(partial(ask, client, model, said))
                     pairs.append((plain, ours))
+                    if model == "calls":
+                        judgements.append(judged(by_hand, said))
                 added = median(ours - plain for plain, ours in pairs)
                 say(f"{name}, {model}: a bare call", f"{median(plain for plain, _ in pairs):,.0f} us")
                 if model == "text":
                     row(f"{name}: wrap adds to an answer of text", added, 200.0, " us")
                 else:
                     # the question whether a call may run waits until the step before is measured
-                    say(f"{name}: wrap adds to an answer with a call, its measurement included", f"{added:,.0f} us")
+                    say(f"{name}: wrap adds to an answer with a call, its judgement included", f"{added:,.0f} us")
+                    row(f"{name}: beyond a judgement by hand", added - median(judgements), 200.0, " us")
         if name == "openai":
             with Monitor(embedder=False, source="test") as monitor:
                 client = coherence.wrap(bare, monitor=monitor)

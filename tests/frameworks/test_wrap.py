@@ -12,7 +12,7 @@ from hosts.messages_stub import Fail, Step, Text, Tool, Wait
 
 import coherence
 from coherence import CoherenceBlocked, Monitor
-from coherence.core.events import Event, Fault, Feedback, Message, ToolCall, ToolResult, Usage
+from coherence.core.events import Event, Fault, Feedback, Message, ToolCall, ToolResult, Usage, text_of
 from frameworks.agents import CASES, GOAL, Ask, ask_chat, ask_messages, ask_responses, by_hand, run
 from frameworks.model_stub import ModelStub
 
@@ -197,6 +197,23 @@ def test_coherence_blocked_carries_the_answer_so_that_the_agent_can_be_told() ->
         assert [each.result for each in events_of(monitor, ToolResult)] == ["refused"]
         assert len(events_of(monitor, Message)) == 3
         client.close()
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_wrap_records_what_was_asked_although_the_caller_changes_it_as_soon_as_the_answer_is_there(api: str) -> None:
+    field = "input" if api == "responses" else "messages"
+    path = {"chat": "chat.completions", "responses": "responses", "messages": "messages"}[api]
+    with ModelStub([[Text("Here.")]]) as stub:
+        client, monitor = watched(APIS[api][0], stub)
+        end = client
+        for name in path.split("."):
+            end = getattr(end, name)
+        said: list[dict[str, Any]] = [{"role": "user", "content": "Count the files."}]
+        more = {"max_tokens": 9} if api == "messages" else {}
+        end.create(model="m", **{field: said}, **more)
+        said[0]["content"] = "changed"
+        said.append({"role": "user", "content": "added"})
+        assert [text_of(message) for message in events_of(monitor, Message)] == ["Count the files.", "Here."]
 
 
 def test_wrap_sends_nothing_once_a_budget_is_used_up() -> None:
