@@ -66,7 +66,7 @@ EVENT_COLUMNS = (
     Column("arguments", "string", "arguments of a call, as JSON"),
     Column("error", "bool_", "of a result: whether the call failed"),
     Column("error_type", "string", "class of the error"),
-    Column("duration_s", "float64", "duration of a call, seconds"),
+    Column("duration_s", "float64", "duration of a call or of an answer of the model, seconds"),
     Column("model", "string", "model that answered"),
     Column("input_tokens", "int64", "tokens that the model read, cached ones included"),
     Column("cached_tokens", "int64", "tokens that the model read from a cache"),
