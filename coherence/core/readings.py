@@ -320,6 +320,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         cause = f", {self.cause}" if self.cause else ""
         return f"<Reading {self.tick_seq}: {self._index('{}')}, coverage {self.coverage:.0%}{cause}{trouble}>"
 
+    def _repr_html_(self) -> str:
+        """Draw a card, for notebooks."""
+        from coherence.core.cards import reading_card  # which only a notebook needs
+
+        return reading_card(self)
+
     def short(self) -> str:
         """Return index and band, such as ``0.97 green``."""
         return self._index("{}")

@@ -266,6 +266,18 @@ def remove(transaction: Transaction, id: int) -> int:
     return _reject(transaction, "id = ?", (id,))
 
 
+def reword(transaction: Transaction, id: int, new: New) -> int:
+    """Let a lesson have other words; return the id of what holds them: another one, unless it is the same lesson."""
+    ((identity,),) = transaction.execute("SELECT identity FROM lessons WHERE id = ?", (id,))
+    if identity == new.identity:
+        words = (new.pattern, new.error_text, new.fix_text, id)
+        transaction.execute("UPDATE lessons SET pattern = ?, error_text = ?, fix_text = ? WHERE id = ?", words)
+        return id
+    made = add(transaction, new, 2**62)  # one goes, so there is room
+    remove(transaction, id)
+    return made
+
+
 def _reject(transaction: Transaction, which: str, values: tuple[int, ...]) -> int:
     """Remove lessons that somebody does not want, with what they were learned from; return how many."""
     transaction.execute(

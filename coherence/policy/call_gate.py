@@ -18,7 +18,8 @@ from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.hijack_findings import Limits, allowed, asked_call
-from coherence.policy.regulator import OF_ONE_CALL, RegulatorState, make_decision, regulate
+from coherence.policy.one_call import OF_ONE_CALL
+from coherence.policy.regulator import RegulatorState, make_decision, regulate
 from coherence.policy.rules.claims import broken_constraint
 from coherence.policy.rules.finding_builders import found
 from coherence.state.reducer import AgentState

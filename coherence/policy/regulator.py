@@ -30,6 +30,7 @@ from coherence.lessons.troubles import Solved
 from coherence.policy.budgets import is_budget
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.known_errors import LessonOutcome, Recollection, known_error
+from coherence.policy.one_call import OF_ONE_CALL
 from coherence.policy.rules.finding_builders import shown_error
 from coherence.state.data import Action, Facts
 from coherence.state.reducer import AgentState
@@ -53,9 +54,6 @@ TELLING = 0.1
 
 STEADY = RuleConfig(release=0.0, dwell=0)
 """Pressure and budgets follow their numbers at once: the mode and the limits do, too."""
-
-OF_ONE_CALL = (HIJACK, "harmful_call", "forbidden_call", "broken_constraint")
-"""Rules that refuse a call for what it is itself."""
 
 STEADY_RULES = ("pressure", "received_pressure", HIJACK, "harmful_call", "forbidden_call")
 """Rules without hysteresis, beside the budgets: one call says nothing of whether the next was asked for."""

@@ -93,7 +93,7 @@ def purge(transaction: Transaction, agent: str | None, session: str | None) -> P
     ((until,),) = execute("SELECT coalesce(max(id), 0) FROM events")
     ((events,),) = execute(f"SELECT count(*) FROM events WHERE {of_these} AND kind <> 'purged'", found)  # noqa: S608
     with transaction.maintaining():
-        for table in ("readings", "decisions", "snapshots"):
+        for table in ("readings", "decisions", "snapshots", "tallies", "points", "marks"):
             execute(f"DELETE FROM {table} WHERE {of_these}", found)  # noqa: S608 - only constants
         execute(f"UPDATE firings SET text = '' WHERE {of_these}", found)  # noqa: S608
         wiped = {**found, "data": PURGED}

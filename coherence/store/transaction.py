@@ -15,7 +15,8 @@ import msgspec
 from coherence.store.connections import explain
 from coherence.store.errors import StoreError
 from coherence.store.hash_chain import digest
-from coherence.store.rows import EventRow, SessionRow
+from coherence.store.rows import GUARD_SESSION, PURGE_AGENT, EventRow, SessionRow
+from coherence.store.tallies import forget_before, keep_tally
 
 INSERT_EVENT = (
     "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, prev_hash, hash) "
@@ -145,6 +146,8 @@ class Transaction:
             # After the events, from which a firing takes its agent and time: without them none would be written.
             add_firings(self._connection, self._path, session.id, rows)
             self._connection.execute("UPDATE chain SET count = count + ?, head = ?", (len(rows), head))
+            if name not in (GUARD_SESSION, PURGE_AGENT):
+                keep_tally(self._connection, session.id, rows)
         self._head = head
 
     def add_snapshot(self, session_id: int, seq: int, data: bytes, keep: int = 2) -> None:
@@ -204,6 +207,7 @@ class Transaction:
                     execute("DELETE FROM events WHERE id <= ?", (last_id,))
                     for (session_id,) in sessions:
                         execute(FORGET_SNAPSHOTS, {"session": session_id})
+                        forget_before(self._connection, session_id)
                     # verify() begins its walk here: the first event kept follows the hash of the last one removed.
                     execute(
                         "UPDATE chain SET count = count - ?, first_id = ?, first_prev = ?",

@@ -42,11 +42,11 @@ def make_version(number: int, path: Path, *statements: str) -> None:
 
 
 def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(tmp_path: Path) -> None:
-    assert schema.newest_version() == 5
+    assert schema.newest_version() == 6
     Store(tmp_path / "store.db").close()
     connection = open_plainly(tmp_path / "store.db")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
-    assert found == [5, 0x436F6865]
+    assert found == [6, 0x436F6865]
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 

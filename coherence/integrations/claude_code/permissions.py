@@ -11,7 +11,7 @@ from coherence.integrations.daemon.hook import call_key
 from coherence.integrations.host_session import MAX_CONTEXT, REFUSED, Answer, Payload, explained, refusal, text_of
 from coherence.monitor.monitor import Monitor
 from coherence.policy.budgets import PER_TOOL, is_budget
-from coherence.policy.regulator import OF_ONE_CALL
+from coherence.policy.one_call import OF_ONE_CALL
 
 ASKING_MODES = frozenset({"default", "acceptEdits", "plan", "auto"})
 """Permission modes in which the client shows a question of a hook to a person; without one it denies the call."""

@@ -25,7 +25,7 @@ from coherence.monitor.codec import decode_decision, decode_result
 from coherence.monitor.session_header import is_without_text
 from coherence.policy.budgets import is_budget
 from coherence.policy.guidance import pattern_of
-from coherence.policy.regulator import OF_ONE_CALL
+from coherence.policy.one_call import OF_ONE_CALL
 from coherence.store.rows import GUARD_SESSION, PURGED_SESSION, EventRow, ReadingRow, SessionRow
 from coherence.store.store import Store
 from coherence.store.told import NEWEST, ToldFiring, ToldRefusal, block_end, find_told, newest_told, steps_until

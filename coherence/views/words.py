@@ -1,0 +1,79 @@
+"""Words of a session's row: its goal, and why its light is what it is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coherence.core.decisions import Decision
+from coherence.core.events import Goal, decode_event
+from coherence.core.readings import POLICY, POLICY_IN_WORDS, excerpt
+from coherence.core.signs import SAYS, said
+from coherence.monitor.codec import decode_decision
+from coherence.store.rows import EventRow
+
+MAX_WORDS = 200
+"""Characters of a goal and of a cause."""
+
+
+def read_decision(data: str) -> Decision | None:
+    """Return a recorded decision, ``None`` if this version cannot read it."""
+    try:
+        return decode_decision(data)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+class _Cause(msgspec.Struct):
+    cause: str = ""
+
+
+class _Light(msgspec.Struct):
+    reading: _Cause = msgspec.field(default_factory=_Cause)
+
+
+_LIGHT = msgspec.json.Decoder(_Light)
+
+
+def goal_text(event: EventRow | None) -> str:
+    """Return the text of a goal on one line; empty if it is not kept."""
+    if event is None or event.kind != "goal":
+        return ""
+    try:
+        found = decode_event(event.data)
+    except ValueError:
+        return ""
+    return excerpt(found.text, MAX_WORDS) if isinstance(found, Goal) else ""
+
+
+def cause_text(decided: EventRow | None, measured: EventRow | None) -> str:
+    """Return why a session's light is what it is, or why its newest call was refused.
+
+    Parameters
+    ----------
+    decided, measured : EventRow or None
+        The newest decision, and the newest reading.
+    """
+    made = None if decided is None or decided is measured else decided.decision
+    if made is not None and made.kind in ("warn", "block"):
+        refused = read_decision(made.data)
+        return "" if refused is None else excerpt(refused.message, MAX_WORDS)
+    read = None if measured is None else measured.reading
+    if measured is None or read is None:
+        return ""
+    if read.band in (None, "green"):  # no sign to name, but a rule may have asked for more than to go on
+        kind = "continue" if measured.decision is None else measured.decision.kind
+        asked = read_decision(measured.decision.data) if measured.decision and kind in ("warn", "block") else None
+        return "" if asked is None else excerpt(asked.message, MAX_WORDS)
+    try:
+        cause = _LIGHT.decode(read.data).reading.cause
+    except (msgspec.DecodeError, UnicodeError):
+        return ""
+    decision = None if measured.decision is None else read_decision(measured.decision.data)
+    if cause == POLICY:
+        return excerpt((decision.message if decision is not None else "") or POLICY_IN_WORDS, MAX_WORDS)
+    # a rule's own sentence says more than its name
+    findings = () if decision is None else decision.findings
+    why = next((each.why for each in findings if each.active and cause in (each.rule, f"rule.{each.rule}")), "")
+    # where it begins with the call, all that is seen on a line are arguments
+    lead = f"{SAYS[cause]}: " if why and cause in SAYS and not cause.startswith("rule.") else ""
+    return excerpt(f"{lead}{why or said(cause)}", MAX_WORDS)
