@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from coherence.cli.options import (
     FILES,
@@ -148,14 +149,57 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     raise SystemExit(evaluate_files(paths, **options))
 
 
+_ONLY_LIVE = ("speed", "watch", "no_face", "opens", "port")
+"""Parameters of a demo that nothing is written of."""
+_NEVER_LIVE = ("as_json", "jsonl", "step_scores", "jobs", "html")
+"""Parameters of a demo that writes a report."""
+
+
+def _refuse_beside(ctx: click.Context, names: tuple[str, ...], live: bool) -> None:
+    """Refuse what was asked for in vain."""
+    for param in ctx.command.params:
+        if param.name in names and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} {'does not go with' if live else 'goes only with'} --live")
+
+
 @click.command()
 @_shared
 @file_option("--html", "File of the report.", default=Path("report.html"), show_default=True)
-def demo(**options: Any) -> None:
+@click.option("--live", is_flag=True, help="Tell three of the runs again in real time, and show them; no report.")
+@click.option(
+    "--speed",
+    metavar="X",
+    type=click.FloatRange(1, 100),
+    default=10,
+    show_default=True,
+    help="With --live: how many times faster than real agents, 1 to 100. At 10 it takes a minute.",
+)
+@click.option("--watch", is_flag=True, help="With --live: show them in the terminal, not in the browser.")
+@click.option("--no-face", is_flag=True, help="With --live: print what changes, and end with the runs.")
+@click.option("--open/--no-open", "opens", default=True, help="With --live: open a browser, or only print the address.")
+@click.option("--port", type=click.IntRange(0, 65_535), metavar="PORT", help="With --live: as for `coherence serve`.")
+@click.pass_context
+def demo(ctx: click.Context, /, live: bool, **options: Any) -> None:
     """Score the 12 real agent runs that come with the package, and write a report.
 
     An older report is replaced, a store is not.
+
+    With --live, three of them are recorded again as if their agents were running now, into a new store (--store,
+    default: live-demo.db), while a page shows them: a coder, an assistant that a text in a calendar leads astray, and
+    a team that goes round in circles. The recorded agents hear no guidance, and make calls that are refused all the
+    same. Ctrl-C ends it.
     """
+    face = {name: options.pop(name) for name in _ONLY_LIVE}
+    _refuse_beside(ctx, _NEVER_LIVE if live else _ONLY_LIVE, live)
+    if live:
+        from coherence.cli.live_demo import play_demo
+
+        if face["watch"] and face["no_face"]:
+            raise click.UsageError("--watch shows a face, and --no-face none; leave out one of them")
+        kind: Literal["web", "terminal", "none"] = "terminal" if face["watch"] else "none" if face["no_face"] else "web"
+        kept = {name: value for name, value in options.items() if name not in _NEVER_LIVE}
+        chosen = {name: face[name] for name in ("speed", "opens", "port")}
+        raise SystemExit(play_demo(face=kind, **chosen, **kept))
     from importlib.resources import as_file, files
 
     from coherence.cli.score import score_files

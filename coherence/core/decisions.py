@@ -202,6 +202,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Decision {self.seq}: {excerpt(str(self))}>"
 
+    def _repr_html_(self) -> str:
+        """Draw a card, for notebooks."""
+        from coherence.core.cards import decision_card  # which only a notebook needs
+
+        return decision_card(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)

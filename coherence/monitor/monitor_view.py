@@ -152,7 +152,19 @@ class MonitorView:
         return found if n is None else found[: max(n, 0)]
 
     def _repr_html_(self) -> str:
-        """Draw the bands of the newest readings as one strip, for notebooks."""
-        from coherence.core.strip import strip_html  # which only a notebook needs
+        """Draw a card with a strip of the newest readings, for notebooks."""
+        from coherence.core.cards import monitor_card  # which only a notebook needs
 
-        return strip_html(repr(self), self.history()[::-1])
+        with self._worker.settled() as pipeline:
+            measured, goal, spent = pipeline.measured, pipeline.state.facts.goal, pipeline.state.spent
+            name, private = "/".join(pipeline.name), pipeline.config.privacy == "no-text"
+        return monitor_card(
+            name,
+            self.history()[::-1],
+            appraisal=measured.appraisal if measured is not None else None,
+            decision=self.known_decision if measured is not None else None,
+            spent=spent,
+            goal=goal,
+            closed=self._worker.closed,
+            private=private,
+        )

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from coherence.core.decisions import Decision
+from coherence.core.decisions import Decision, Signal
 from coherence.core.events import Event
 from coherence.core.files import check_output, open_input, open_new
+from coherence.core.readings import Evidence
 from coherence.monitor.codec import ReadingData, encode_record
 from coherence.monitor.tick_result import Record
 from coherence.policy.rules import reserved_names
@@ -115,7 +116,8 @@ class NoText:
 @cache
 def words() -> frozenset[str]:
     """Return the names of all fields of what is recorded, and all values that can be nothing but one of a few words."""
-    kinds = (ReadingData, Decision, Event)
+    # the last two stand in dicts of ours, whose values the schema leaves open
+    kinds = (ReadingData, Decision, Event, Evidence, Signal)
     tops, parts = msgspec.json.schema_components(kinds, schema_hook=lambda _: {"type": "object"})
     found: set[str] = set()
     waiting: list[Any] = [*tops, *parts.values()]

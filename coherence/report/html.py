@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from jinja2 import Environment
+from markupsafe import Markup
 
 from coherence.baseline.vitals import VITALS
 from coherence.core.decisions import KINDS
@@ -18,7 +21,7 @@ from coherence.core.signs import said
 from coherence.providers.transcript import Step, TranscriptCall
 from coherence.report import svg
 from coherence.report.files import write_atomically
-from coherence.report.score import FROM_BEST, QUIET, ScoredRun, count_verdicts, index_of, light_of
+from coherence.report.score import FROM_BEST, QUIET, ScoredRun, ToldStep, count_verdicts, index_of, light_of
 from coherence.report.template import asset, environment, render_page
 from coherence.report.text import clean, clip
 
@@ -30,8 +33,18 @@ LOG_LENGTH = 40_000
 """Characters that the steps of a run share, so that the page of a long run stays small."""
 MIN_TEXT, MAX_TEXT = 300, 4_000
 """Characters of one text that are shown at least and at most."""
+ROOMS = (1.0, 0.7, 0.5, 0.3, 0.15, 0.0)
+"""Shares of the usual lengths of texts that are tried, until a run fits."""
+MAX_STEP = 3_180
+"""Bytes of a run for each of its steps, and of a short run those of :data:`FEW`: with 27 kB of the page itself and
+13 kB of its row and strip, a run of 50 steps takes at most 200 kB."""
+FEW = 50
 MAX_CALLS = 8
+MAX_POINTERS = 8
+"""Metrics whose evidence is shown at a step, where texts are cut."""
 MAX_SIGNS = 5
+MAX_TOLD = 20
+"""Firings of guidance that a run lists."""
 LONG_S = 120.0
 """Seconds from which on a latency is shown in minutes."""
 PRESSURE_LINES = (0.25, 0.5, 0.75)
@@ -41,7 +54,7 @@ VERDICTS = ("hit", "miss", "false alarm", "calm")
 UNKNOWN = "unknown"
 
 
-def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -> str:
+def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report", note: str = "") -> str:
     """Return one HTML page about scored runs, which needs no other file and no network.
 
     Parameters
@@ -50,6 +63,8 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -
         The runs, in the order in which they are shown.
     title : str
         The page's title.
+    note : str
+        A sentence above the table, such as what was left out.
 
     Returns
     -------
@@ -62,14 +77,16 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -
         styles=[__package__],
         script=asset(__package__, "page.js"),
         title=title,
+        note=note,
         runs=runs,
+        room=1.0,
         steps=sum(len(run.readings) for run in runs),
         verdicts=count_verdicts(runs),
         filters=_filters(runs),
     )
 
 
-def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coherence report") -> None:
+def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coherence report", note: str = "") -> None:
     """Write :func:`render_html` to a file; the file is the old one or the whole new one, never a part.
 
     Parameters
@@ -80,8 +97,10 @@ def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coh
         The runs, in the order in which they are shown.
     title : str
         The page's title.
+    note : str
+        A sentence above the table.
     """
-    write_atomically(path, render_html(runs, title=title))
+    write_atomically(path, render_html(runs, title=title, note=note))
 
 
 @cache
@@ -98,6 +117,7 @@ def _pages() -> Environment:
     pages.globals |= {
         "axis": svg.axis,
         "bands": list(Band),
+        "section_of": _section,
         "bar": svg.bar,
         "boxes_of": _boxes,
         "cause_of": _cause,
@@ -108,6 +128,7 @@ def _pages() -> Environment:
         "kinds_of": _kinds,
         "light_of": light_of,
         "names_of": _names,
+        "pointing_of": _pointing,
         "notes_of": _notes,
         "pressure_lines": PRESSURE_LINES,
         "pulls_of": _pulls,
@@ -116,10 +137,28 @@ def _pages() -> Environment:
         "spent_of": _spent,
         "strip": lambda run, place: svg.strip(run.readings, run=place, causes=[run.why(one) for one in run.readings]),
         "texts_of": _texts,
+        "told_of": _told,
         "unknown_of": _unknown,
         "values_of": _values,
+        "when_of": _when,
     }
     return pages
+
+
+def _section(run: ScoredRun, at: int) -> Markup:
+    """Return the part of the page about a run; the longer its texts, the less is shown of each."""
+    most = MAX_STEP * max(len(run.readings), FEW)
+    shown, fits = "", 1.0
+    for room in ROOMS:
+        if room and room > fits:
+            continue
+        shown = _pages().get_template("run.html").render(run=run, at=at, room=room)
+        size = len(shown.encode())
+        if size <= most:
+            break
+        # what is left when all texts are gone does not shrink, so a larger share than this cannot be enough
+        fits = room * most / size
+    return Markup(shown)  # noqa: S704 - the template has escaped it
 
 
 def lowest_readings(run: ScoredRun) -> list[Reading]:
@@ -164,34 +203,63 @@ def _filters(runs: Sequence[ScoredRun]) -> list[tuple[str, str, list[tuple[str, 
     return filters
 
 
-def _cause(run: ScoredRun, reading: Reading) -> tuple[str, str | None]:
+def _cut(length: int, room: float) -> int:
+    """Return a share of a length, enough to recognise a text by."""
+    return max(int(length * room), 8)
+
+
+def _cause(run: ScoredRun, reading: Reading, room: float) -> tuple[str, str | None]:
     """Return the words of the rule that asked for the band, or the sign that lowers the index most."""
     asked = run.asked(reading)
     if asked is not None:
-        return excerpt(asked.why, CAUSE_LENGTH), None
+        return excerpt(asked.why, _cut(CAUSE_LENGTH, room)), None
     quiet = reading.scale and (reading.risk or 0.0) < QUIET
     return "", None if quiet else reading.worst()
 
 
-def _evidence(run: ScoredRun, reading: Reading, name: str, brief: bool) -> tuple[str, list[str], str]:
+def _evidence(run: ScoredRun, reading: Reading, name: str, brief: bool, room: float) -> tuple[str, list[str], str]:
     """Return the steps, quotations and reason of what a metric points at; ``brief``: a named step is not quoted."""
     found = reading.evidence.get(name)
     if found is None:
         return "", [], ""
     place = run.place(reading, found).strip()
     quoted = () if brief and place else found.texts
-    return place, [excerpt(text, QUOTE_LENGTH) for text in quoted], found.why
+    length = _cut(QUOTE_LENGTH, room)
+    return place, [excerpt(text, length) for text in quoted], excerpt(found.why, _cut(CAUSE_LENGTH, room))
 
 
-def _speakers(step: Step) -> list[str]:
+def _pointing(names: Sequence[str], reading: Reading, room: float) -> list[tuple[int, str]]:
+    """Return place and name of the metrics whose evidence is shown at a step, those that take most if not all are."""
+    found = [(at, name) for at, name in enumerate(names) if name in reading.evidence]
+    if room < 1:
+        taken: defaultdict[str, float] = defaultdict(float)
+        for sign, loss in reading.losses.items():
+            taken[metric_of(sign)] += loss
+        found = sorted(found, key=lambda it: -taken[it[1]])[: int(MAX_POINTERS * room)]
+    return sorted(found)
+
+
+def _speakers(step: Step, room: float) -> list[str]:
     """Return the role, agent and tool of a step, as far as they are known."""
-    return [excerpt(part, QUOTE_LENGTH) for part in (step.role, step.agent, step.tool_name) if part]
+    return [excerpt(part, _cut(QUOTE_LENGTH, room)) for part in (step.role, step.agent, step.tool_name) if part]
 
 
 def _goal(run: ScoredRun) -> str:
     """Return the goal of a run, or the first words of its user."""
     goal = run.transcript.goal or next((step.content for step in run.transcript.steps if step.role == "user"), "")
     return goal if goal.strip() else ""
+
+
+def _when(run: ScoredRun) -> str:
+    """Return when a run began and how long it took; empty where nobody recorded it."""
+    times = [step.ts for step in run.transcript.steps if step.ts is not None]
+    if not times:
+        return ""
+    try:
+        began = datetime.fromtimestamp(min(times), UTC)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f"began {began:%Y-%m-%d %H:%M:%S} UTC, took {_took(max(times) - min(times))}"
 
 
 def _names(run: ScoredRun) -> list[str]:
@@ -214,6 +282,12 @@ def _index_chart(run: ScoredRun) -> str:
     index = [reading.coherence_index for reading in run.readings]
     rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
     return svg.chart(index, bands=run.bands, rings=rings, lines=INDEX_LINES)
+
+
+def _told(run: ScoredRun, room: float) -> list[ToldStep]:
+    """Return the guidance that is shown, its words cut, the newest of much."""
+    length = _cut(CAUSE_LENGTH, room)
+    return [msgspec.structs.replace(each, text=excerpt(each.text, length)) for each in run.told[-MAX_TOLD:]]
 
 
 class _Note(NamedTuple):
@@ -309,12 +383,13 @@ class _Texts(NamedTuple):
     """Calls that are not shown."""
 
 
-def _texts(run: ScoredRun, at: int) -> _Texts:
+def _texts(run: ScoredRun, at: int, share: float) -> _Texts:
     """Return what was said and done at a step, cut so that all steps of the run find room."""
     step = run.transcript.steps[at]
     speaks = bool(step.content.strip()) or not step.tool_calls
-    calls = step.tool_calls[:MAX_CALLS]
+    calls = step.tool_calls[: max(int(MAX_CALLS * share), 1)]
     room = min(max(LOG_LENGTH // len(run.readings) // (speaks + len(calls)), MIN_TEXT), MAX_TEXT)
+    room = _cut(room, share)
 
     def cut(text: str) -> _Clipped:
         whole = clean(text).strip("\n")

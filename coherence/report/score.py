@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -18,6 +18,7 @@ from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading, metric_of, number_of
 from coherence.core.redact import Redactor, redact, redact_value
 from coherence.core.signs import said
+from coherence.core.strip import FROM_BEST as FROM_BEST
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.steps import record_steps
 from coherence.monitor.tick_result import TickResult
@@ -27,21 +28,37 @@ from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS
 from coherence.store.store import Store
 
+if TYPE_CHECKING:
+    import pandas
+
 QUIET = 0.05
 """A risk below which no sign is worth naming."""
 
-FROM_BEST = (Band.UNKNOWN, *BANDS)
-"""Bands from the best to the worst; unknown is none of them, and stands first."""
-
 STEP_TIMEOUT_S = 60.0
 """Seconds a step may take: nobody's agent waits for a recorded run."""
+
+
+class ToldStep(msgspec.Struct, frozen=True):
+    """Guidance that fired during a step, as it was recorded."""
+
+    step: int
+    pattern: str
+    """Rule whose finding fired."""
+    text: str
+    """Words for the agent; empty where they are not kept."""
+    fate: str
+    """``seen by the agent``, ``not seen``, or ``withheld, to compare``."""
+    effect: str
+    """What came of it, in words."""
 
 
 class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run and its readings; ``readings[i]`` was measured after step ``i``."""
 
     transcript: Transcript
+    """Steps, goal and outcome."""
     readings: tuple[Reading, ...]
+    """One a step."""
     context_steps: tuple[tuple[int, ...], ...]
     """For each step, the steps that its context is made of."""
     appraisals: tuple[Appraisal, ...] = ()
@@ -52,6 +69,26 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the metrics whose high values are bad."""
     first_events: tuple[int, ...] = ()
     """For each step, the number of its first event."""
+    told: tuple[ToldStep, ...] = ()
+    """Guidance of a recorded session, oldest first."""
+
+    def _repr_html_(self) -> str:
+        """Draw a card, for notebooks."""
+        from coherence.report.run_card import run_card  # which only a notebook needs
+
+        return run_card(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return one row for each step: light, index, pressure, decision, active findings, and each metric.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        from coherence.report.frame import frame_of
+
+        return frame_of([self])
 
     @property
     def measured(self) -> list[Reading]:
