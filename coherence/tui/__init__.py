@@ -1,0 +1,1 @@
+"""Face for the terminal: agents as they run."""

@@ -1,0 +1,184 @@
+"""What the screens have in common: the program behind them, labels, blocks, mutes, and lines about all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.screen import Screen
+
+from coherence.tui.agent_tree import Key
+from coherence.tui.lines import Line, clean, cropped, cut, spread
+from coherence.tui.reader import MISSING, Answer
+
+if TYPE_CHECKING:
+    from coherence.tui.face import WatchFace
+    from coherence.views.changes import Label
+
+SAID_S = 8.0
+"""Seconds for which a remark stays."""
+
+LABELS: list[tuple[str, Hashable, Line]] = [
+    ("g", ("good", False), (("good", "good"), ("  it stayed on course", "dim"))),
+    ("b", ("bad", False), (("bad", "error"), ("   it went off course, or somebody steered it", "dim"))),
+    ("n", (None, False), (("none", "bold"), ("  take the label back", "dim"))),
+    ("G", ("good", True), (("good", "good"), (", and say why", "dim"))),
+    ("B", ("bad", True), (("bad", "error"), (", and say why", "dim"))),
+]
+"""Key, value (label, with a comment), words."""
+
+JUDGEMENTS: list[tuple[str, Hashable, Line]] = [
+    ("g", "good", (("good", "good"), ("  it was right", "dim"))),
+    ("b", "bad", (("bad", "error"), ("   a false alarm", "dim"))),
+    ("n", "", (("none", "bold"), ("  take the label back", "dim"))),
+]
+
+
+class WatchScreen(Screen[None]):
+    """Screen of the program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: Line = ()
+        self._said_at = 0.0
+
+    @property
+    def face(self) -> WatchFace:
+        """The program."""
+        return cast("WatchFace", self.app)
+
+    def take(self, answer: Answer) -> None:
+        """Take an answer of the reader."""
+        if answer.name == "act" and self.is_current:
+            self.say(answer.error or str(answer.value), "error" if answer.error else "good")
+
+    def draw(self) -> None:
+        """Draw all anew."""
+
+    def on_line_view_resized(self) -> None:
+        """Draw for the new width."""
+        self.draw()
+
+    def say(self, text: str, style: str = "good") -> None:
+        """Show a remark for some seconds."""
+        self._said, self._said_at = ((clean(text), style),), self.face.clock()
+        self.draw()
+
+    def title_line(self, left: Line, right: Line) -> Line:
+        """Return the first line of a screen: what it is about, and what was just done, or else how things stand."""
+        if self._said and self.face.clock() - self._said_at < SAID_S:
+            right = cropped(self._said, max(self.app.size.width - 20, 10))
+        return spread(((" ", ""), *left), (*right, (" ", "")), self.app.size.width)
+
+    def label_session(self, key: Key) -> None:
+        """Ask for the label of a session, and write it."""
+        from coherence.tui.dialogs import ChoiceDialog, TextDialog
+
+        agent, session = key
+
+        def write(label: Label | None, comment: str) -> None:
+            from coherence.views.changes import label_session
+
+            def action(store: Any) -> str:
+                label_session(store, agent, session, label, comment)
+                return f"{agent} · {session} is labelled {label}" if label else f"{agent} · {session} has no label"
+
+            self.face.act(action)
+
+        def chosen(value: Hashable | None) -> None:
+            if not isinstance(value, tuple):
+                return
+            label, comments = value
+            if comments:
+                ask = TextDialog(f"Why is {agent} · {session} {label}?", hint="a remark for the record")
+                self.app.push_screen(ask, lambda text: None if text is None else write(label, text))
+            else:
+                write(label, "")
+
+        self.app.push_screen(ChoiceDialog(f"How did {agent} · {session} do?", LABELS), chosen)
+
+    def label_firing(self, id: str, what: str) -> None:
+        """Ask whether guidance or a refusal was right, and write it."""
+        from coherence.tui.dialogs import ChoiceDialog
+
+        def chosen(value: Hashable | None) -> None:
+            from coherence.views.changes import label_firing
+
+            if isinstance(value, str):
+                label: Label | None = "good" if value == "good" else "bad" if value == "bad" else None
+                self.face.act(lambda store: _labelled(label_firing(store, id, label), id, label))
+
+        self.app.push_screen(ChoiceDialog(what, JUDGEMENTS), chosen)
+
+    def unblock(self, key: Key) -> None:
+        """Ask for a reason, and let an agent go on."""
+        from coherence.tui.dialogs import TextDialog
+
+        agent, session = key
+
+        def done(reason: str | None) -> None:
+            from coherence.views.changes import unblock
+
+            def action(store: Any) -> str:
+                unblock(store, agent, session, reason or "")
+                return f"{agent} · {session} may go on"
+
+            if reason is not None:
+                self.face.act(action)
+
+        self.app.push_screen(TextDialog(f"Let {agent} · {session} go on?", hint="reason, for the record"), done)
+
+    def mute(self, key: Key) -> None:
+        """Hear no more of a session here, or hear of it again."""
+        muted = self.face.muted
+        name = f"{key[0]} · {key[1]}"
+        if key in muted:
+            muted.discard(key)
+            self.say(f"{name} is heard again")
+        else:
+            muted.add(key)
+            self.say(f"{name} is muted in this window; m again to hear it", "dim")
+
+
+def _labelled(_: object, id: str, label: str | None) -> str:
+    return f"{id} is labelled {label}" if label else f"{id} has no label"
+
+
+def trouble_lines(path: str, trouble: str, width: int) -> list[Line]:
+    """Return why there is nothing to see, and what to do."""
+    from coherence.tui.lines import wrapped
+
+    if trouble != MISSING:
+        lines: list[Line] = [((f"  {part}", "error"),) for part in wrapped(trouble, width - 4)]
+        return [
+            (),
+            *lines,
+            (),
+            (("  coherence doctor looks into it. This page goes on as soon as it can be read.", "dim"),),
+        ]
+    return [
+        (),
+        (("  There is no store yet at ", ""), (cut(path, width - 28), "title")),
+        (),
+        *FIRST_STEPS,
+        (("  This page shows it as soon as it is there.", "dim"),),
+    ]
+
+
+FIRST_STEPS: list[Line] = [
+    (("  A store is written by", "dim"),),
+    (("    coherence init           ", "key"), ("  your coding agent, from its next session on", "")),
+    (('    Monitor(store="runs.db") ', "key"), ("  your own loop in Python", "")),
+    (("    coherence demo --live    ", "key"), ("  three recorded runs, to look around", "")),
+    (),
+    (("  Another store: ", "dim"), ("coherence watch runs.db", "key")),
+    (),
+]
+
+EMPTY: list[Line] = [
+    (),
+    (("  This store holds no session yet.", ""),),
+    (),
+    *FIRST_STEPS,
+    (("  This page shows the first one as soon as it has begun.", "dim"),),
+]
