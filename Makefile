@@ -13,10 +13,13 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo test test-slow torture test-all test-st test-web test-hosts test-frameworks test-crewai lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons light clean
+.PHONY: demo live test test-slow torture test-all test-st test-web test-hosts test-frameworks test-crewai lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons bench-faces pictures light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
+
+live: $(VENV)/live.stamp  ## tell 3 of them again in real time, with a page in the browser; ends by Ctrl-C
+	$(BIN)/coherence demo --live $(SHOW)
 
 test: $(VENV)/dev.stamp  ## the tests, on all cores
 	$(IN_MEMORY) $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations=10 --durations-min=0.3
@@ -34,7 +37,7 @@ test-all: test test-slow torture  ## the tests, the slow proofs, the longest one
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st
 
-test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
+test-web: $(VENV)/web.stamp  ## the pages in a browser; Chromium must be installed
 	$(BIN)/pytest -q -m web
 
 test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm installs into a cache (400 MB each)
@@ -70,11 +73,17 @@ PAIRS ?= 5
 bench-compare: $(VENV)/dev.stamp  ## costs over those of an earlier version, measured in turns; fails where one has risen
 	$(BIN)/python tests/bench/regression.py --pairs $(PAIRS) --json bench-compare.json
 
+pictures: $(VENV)/web.stamp  ## those of the README and the documentation; Chromium must be installed
+	$(BIN)/python docs/pictures/make.py
+
 light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
 	$(BIN)/python tests/bench/light.py --write --ablation
 
 bench-wrap: $(VENV)/frameworks.stamp  ## what coherence.wrap adds to a call of the real SDKs
 	$(BIN)/python tests/bench/wrap_overhead.py
+
+bench-faces: $(VENV)/dev.stamp  ## what the faces ask of a store of 1,000,000 events (3 GB, minutes)
+	$(BIN)/python tests/bench/faces.py
 
 bench-hosts: $(VENV)/dev.stamp  ## what hooks add to a step of the real Claude Code (from npm)
 	$(BIN)/python tests/bench/host_step.py
@@ -97,12 +106,16 @@ $(VENV)/run.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e .
 	@touch $@
 
+$(VENV)/live.stamp: $(VENV)/run.stamp
+	$(PIP) install -c constraints.txt -e '.[web,tui]'
+	@touch $@
+
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
 $(VENV)/web.stamp: $(VENV)/dev.stamp
-	$(PIP) install -c constraints.txt -e '.[web]'
+	$(PIP) install -c constraints.txt -e '.[web-test]'
 	@touch $@
 
 $(VENV)/frameworks.stamp: $(VENV)/dev.stamp

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from coherence.integrations.wrap import monitor_of, unwrap, wrap
     from coherence.monitor.monitor import Monitor
     from coherence.pytest_plugin.assertion import assert_coherent
+    from coherence.report.plot import plot
+    from coherence.report.runs import Runs, read_runs
+    from coherence.report.score import ScoredRun
     from coherence.sensor.embedding_cache import EmbeddingCache
     from coherence.sensor.index import BandEdges, classify_band, compute_coherence_index
     from coherence.sensor.sensor import CoherenceSensor
@@ -62,7 +65,9 @@ _HOME = {
     "Reading": "coherence.core.readings",
     "Rule": "coherence.core.protocols",
     "RuleConfig": "coherence.core.config",
+    "Runs": "coherence.report.runs",
     "ScalarMetricFn": "coherence.core.protocols",
+    "ScoredRun": "coherence.report.score",
     "StateProvider": "coherence.core.protocols",
     "Store": "coherence.store.store",
     "Tick": "coherence.core.readings",
@@ -74,6 +79,8 @@ _HOME = {
     "load_settings": "coherence.core.settings",
     "metric": "coherence.core.registry",
     "monitor_of": "coherence.integrations.wrap",
+    "plot": "coherence.report.plot",
+    "read_runs": "coherence.report.runs",
     "register": "coherence.core.registry",
     "trace": "coherence.frameworks.trace",
     "unwrap": "coherence.integrations.wrap",
@@ -110,7 +117,9 @@ __all__ = [
     "Reading",
     "Rule",
     "RuleConfig",
+    "Runs",
     "ScalarMetricFn",
+    "ScoredRun",
     "StateProvider",
     "Store",
     "Tick",
@@ -122,6 +131,8 @@ __all__ = [
     "load_settings",
     "metric",
     "monitor_of",
+    "plot",
+    "read_runs",
     "register",
     "trace",
     "unwrap",

@@ -127,6 +127,21 @@ def test_docs_every_setting_has_an_effect_in_words() -> None:
                 assert own or f"\n{field.target.id} :" in text, f"{settings.name}.{field.target.id}"
 
 
+def test_docs_pictures_are_small_and_shown() -> None:
+    """Whoever clones waits for them: 150 kB each, 600 kB together, and none that no page shows."""
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"!\[[^]]*\]\((?!http)([^)#]+)", page.read_text("utf-8"))
+    }
+    pictures = {path for path in (ROOT / "docs").rglob("*") if path.suffix in (".png", ".svg")}
+    assert pictures == shown
+    sizes = {path.name: path.stat().st_size for path in pictures}
+    assert max(sizes.values()) <= 150_000 and sum(sizes.values()) <= 600_000, sizes
+    for path in pictures:  # a picture loads nothing from the network
+        assert path.suffix != ".svg" or not re.search(r"(?:src|href|url)\W{1,3}https?:", path.read_text("utf-8"))
+
+
 def test_docs_links_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8")):

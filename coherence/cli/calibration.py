@@ -26,9 +26,10 @@ from coherence.core.readings import number_of, one_line
 from coherence.monitor.session_header import began_as, read_beginning
 from coherence.sensor.light import monitor_scale
 from coherence.store.rows import SessionRow
-from coherence.store.runs import count_runs, forget_runs, labelled_runs, newest_run, run_agents, write_label
+from coherence.store.runs import count_runs, forget_runs, labelled_runs, run_agents
 from coherence.store.store import Store
 from coherence.store.told import find_told
+from coherence.views.changes import Label, label_session
 
 WIDEST = 100
 
@@ -56,20 +57,13 @@ def _names_run(store: Store, target: str) -> bool:
 
 def _label_run(kept: Store, target: str, label: str, run: int | None) -> None:
     row = find_session(kept, target)
-    if row.source in UNCOUNTED:
-        name = one_line(f"{row.agent}/{row.session}")
-        raise click.UsageError(f"{name} is of the source {row.source!r}, which counts for nothing")
-    session = began_as(kept, row.agent, row.session)
-    # a run may be labelled before anything of it is kept
-    newest = newest_run(kept, row.agent, session) or 1
-    if run is not None and run > newest:
-        name = one_line(f"{row.agent}/{session}")
-        raise click.UsageError(f"{name} has {number_of(newest, 'run')}, not {run:,}")
-    number = run or newest
-    with kept.transaction() as transaction:
-        write_label(transaction, row.agent, session, number, None if label == "none" else label == "good")
+    given: Label | None = "good" if label == "good" else "bad" if label == "bad" else None
+    try:
+        number = label_session(kept, row.agent, row.session, given, run=run)
+    except ValueError as error:
+        raise click.UsageError(one_line(str(error))) from error
     said = "has no label now" if label == "none" else f"is {label}"
-    _write(f"run {number} of {row.agent}/{session} {said}")
+    _write(f"run {number} of {row.agent}/{began_as(kept, row.agent, row.session)} {said}")
 
 
 def show_calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:

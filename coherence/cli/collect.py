@@ -13,7 +13,8 @@ import click
 
 from coherence.cli.inputs import make_embedder
 from coherence.cli.options import config_option, embedder_option, store_option
-from coherence.cli.target import default_store, read_config
+from coherence.cli.store_path import default_store
+from coherence.cli.target import read_config
 from coherence.core.errors import CoherenceError
 from coherence.core.files import make_folder
 from coherence.core.readings import Reading, one_line

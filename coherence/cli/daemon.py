@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from coherence.cli.target import default_store, refuse_windows
+from coherence.cli.store_path import default_store
+from coherence.cli.target import refuse_windows
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
 

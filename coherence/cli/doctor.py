@@ -33,7 +33,7 @@ def doctor(fix: bool, delivery: bool, wait_s: float | None, as_json: bool) -> No
     refuse_windows()
     if wait_s is not None and not delivery:
         raise click.UsageError("--wait is for --delivery")
-    from coherence.cli.target import default_store
+    from coherence.cli.store_path import default_store
     from coherence.integrations.claude_code.diagnosis import diagnose, mend
     from coherence.integrations.codex.diagnosis import diagnose_codex
     from coherence.integrations.daemon.hook_command import state_folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,13 @@ from coherence.cli.logs import time_of
 from coherence.cli.refusals import explain_refusal, list_row
 from coherence.cli.target import opened, split_target
 from coherence.core.decisions import Decision
-from coherence.core.events import BLOCK, Feedback, encode_event, kind_of
 from coherence.core.readings import excerpt, number_of, one_line, span
 from coherence.core.signs import said
 from coherence.monitor.codec import decode_result
 from coherence.monitor.tick_result import TickResult
 from coherence.policy.experiment import judge_pattern
 from coherence.policy.guidance import pattern_of
-from coherence.store.rows import EventRow, FiringOutcomeRow
+from coherence.store.rows import FiringOutcomeRow
 from coherence.store.runs import session_label
 from coherence.store.store import Store
 from coherence.store.told import (
@@ -37,6 +35,7 @@ from coherence.store.told import (
     outcomes_of,
     steps_until,
 )
+from coherence.views.changes import label_told
 
 
 def _find(store: Store, name: str) -> ToldFiring | ToldRefusal:
@@ -104,21 +103,9 @@ def explain_one(name: str, *, store: Path | None, as_json: bool) -> None:
 
 
 def label_one(store: Store, name: str, label: str) -> None:
-    """Record whether a firing or a refusal was right, as a monitor's ``label`` and ``confirm`` do.
-
-    A monitor that has the session open takes the event in at its next write, as one of another process.
-    """
+    """Record whether a firing or a refusal was right."""
     found = _find(store, name)
-    score = {"good": 1.0, "bad": -1.0}.get(label)
-    if isinstance(found, ToldRefusal):  # without a score it would end the block
-        event = Feedback(score or 0.0, about=BLOCK, decision=found.seq)
-    else:
-        event = Feedback(score, about=found.id)
-    with store.transaction() as transaction:
-        row = transaction.session(found.agent, found.session)
-        assert row is not None
-        seq = transaction.last_seq(row.id) + 1
-        transaction.add_events(row, [EventRow(seq, time.time(), kind_of(event), encode_event(event))])
+    label_told(store, found, "good" if label == "good" else "bad" if label == "bad" else None)
     verdict = {"good": "was right", "bad": "was a false alarm", "none": "has no label now"}[label]
     sys.stdout.write(one_line(f"{found.id} of {found.agent}/{found.session} {verdict}") + "\n")
 

@@ -29,6 +29,7 @@ from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.proposals import checked_patch
 from coherence.guard.traces import newest_seq, read_decisions
 from coherence.store.store import Store
+from coherence.views.changes import patch_in_force
 
 LOOK_S = 0.1
 """Seconds between two looks at whether somebody has done it."""
@@ -56,10 +57,10 @@ def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapte
 
 def _in_force(kept: Store, agent: str) -> PatchRecord:
     """Return the patch on trial, else the confirmed one."""
-    for record in reversed(_records(kept, agent)):
-        if record.accepted_at is not None and not _has_gone(record):
-            return record
-    raise click.UsageError(one_line(f"{agent!r} has no patch on trial and no confirmed one: nothing to roll back"))
+    try:
+        return patch_in_force(kept, agent)
+    except LookupError as error:
+        raise click.UsageError(one_line(str(error.args[0]))) from error
 
 
 def _records(kept: Store, agent: str) -> list[PatchRecord]:

@@ -36,13 +36,16 @@ COMMANDS = {
     "prometheus": "prometheus:prometheus",
     "purge": "sessions:purge",
     "replay": "sessions:replay",
+    "report": "report:report",
     "schema": "runs:schema",
     "score": "runs:score",
     "send-scores": "send_scores:send_scores",
+    "serve": "serve:serve",
     "sessions": "sessions:sessions",
     "status": "status:status",
     "statusline": "status:statusline",
     "unblock": "status:unblock",
+    "watch": "watch:watch",
 }
 """Name of a command: its module in this folder and its name there."""
 

@@ -10,7 +10,8 @@ import click
 
 import coherence
 from coherence.cli.options import config_option, store_option
-from coherence.cli.target import default_store, read_config
+from coherence.cli.store_path import default_store
+from coherence.cli.target import read_config
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
 

@@ -17,7 +17,7 @@ from coherence.core.events import UNCOUNTED
 from coherence.core.readings import excerpt, number_of, span
 from coherence.monitor.codec import decode_decision
 from coherence.policy.guidance import pattern_of
-from coherence.policy.regulator import OF_ONE_CALL
+from coherence.policy.one_call import OF_ONE_CALL
 from coherence.store.store import Store
 from coherence.store.told import (
     ToldRefusal,

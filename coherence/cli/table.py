@@ -13,7 +13,8 @@ from rich.text import Text
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Band, one_line, scale_in_words
-from coherence.report.cells import CELLS, WIDTH, worst_of_parts
+from coherence.core.strip import worst_of_parts
+from coherence.report.cells import CELLS, WIDTH
 from coherence.report.score import ScoredRun, count_verdicts
 from coherence.sensor.light import BANDS
 
@@ -191,7 +192,7 @@ def _verdict(run: ScoredRun) -> Text:
 def strip(bands: Sequence[Band], width: int) -> Text:
     """Draw the bands step by step; with more steps than cells, a cell shows the worst of its steps."""
     text = Text()
-    for band in worst_of_parts(bands, width):
+    for band in (bands[at] for at in worst_of_parts(bands, width)):
         text.append(CELLS[band], style=STYLE[band])
     return text
 

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import click
 
+from coherence.cli.store_path import default_store
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
 from coherence.core.settings import ConfigError, load_settings
 from coherence.store.open import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
+from coherence.store.session_names import sessions_called
 from coherence.store.store import Store
 
 GUARD_FILE = "guard.db"
@@ -35,13 +37,6 @@ def read_config(path: Path | None) -> MonitorConfig:
         raise click.UsageError(f"bad settings; coherence config check tells of all\n{error}") from error
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
-
-
-def default_store() -> Path:
-    """Return the store that commands use where none is named."""
-    from platformdirs import user_data_path
-
-    return Path(os.environ.get("COHERENCE_STORE") or user_data_path("coherence") / "coherence.db")
 
 
 def refuse_windows() -> None:
@@ -102,17 +97,9 @@ def find_sessions(store: Store, name: str | None, *, file: bool = True) -> list[
     ``file`` tells whether the name could have been that of a file.
     """
     rows = store.sessions()
-    if name is None:
-        return rows
-    exact = [row for row in rows if f"{row.agent}/{row.session}" == name]
-    if exact:
-        return exact
-    of_agent = [row for row in rows if row.agent == name]
-    if of_agent:
-        return of_agent[-1:]
-    of_session = [row for row in rows if row.session == name]
-    if of_session:
-        return of_session
+    found = rows if name is None else sessions_called(rows, name)
+    if found or name is None:
+        return found
     known = _names(rows) or "none"
     what = "no file, no agent and no session" if file else "no agent and no session"
     raise click.UsageError(f"{what} is called {name!r}; the newest sessions are: {known}")

@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "data" / "runs"
 KEPT = ROOT / ".bench" / "light"
 SCALES = ROOT / "coherence" / "sensor" / "scales"
-DIAGRAM = ROOT / "docs" / "reliability.svg"
+DIAGRAM = ROOT / "docs" / "explanation" / "reliability.svg"
 
 CLAIMS = {"constraint_broken", "contradicts_evidence", "fabricated_value", "false_success", "written_fabrication"}
 """Kinds about claims and constraints, which the signs fitted here do not look at; the others are *behaviour*."""

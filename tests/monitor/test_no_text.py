@@ -15,6 +15,7 @@ from coherence import Monitor, Store
 from coherence.cli.main import main
 from coherence.core.errors import TranscriptError
 from coherence.lessons import LessonStore
+from coherence.monitor.codec import decode_result
 from coherence.monitor.no_text import NoText, read_key, words
 from coherence.monitor.replay import Replay, ReplayError
 from coherence.providers import HashingEmbedder
@@ -165,3 +166,22 @@ def test_monitor_without_texts_takes_no_lessons(tmp_path: Path) -> None:
         pytest.raises(ValueError, match="lessons are texts"),
     ):
         monitor(tmp_path / "s.db", lessons=lessons)
+
+
+def test_no_text_readings_with_evidence_can_be_read_again(tmp_path: Path) -> None:
+    config = {"privacy": "no-text"}
+    with Monitor(store=tmp_path / "s.db", goal="Find the treasure.", embedder=False, config=config) as m:
+        for _ in range(4):
+            m.tool_result("no such island", error=True, call=m.tool_call("Sail", {"to": "Tortuga"}))
+        m.decide()
+        measured = m.result
+    assert measured is not None and measured.reading is not None and measured.reading.evidence
+    with Store(tmp_path / "s.db") as store:
+        (row,) = store.sessions()
+        newest = [decode_result(event) for event in store.events(row.id) if event.reading is not None][-1]
+    assert newest is not None and newest.reading is not None
+    assert newest.reading.metrics == measured.reading.metrics
+    assert newest.appraisal.signals.keys() == measured.appraisal.signals.keys()
+    assert newest.reading.evidence.keys() == measured.reading.evidence.keys()
+    quoted = [text for found in measured.reading.evidence.values() for text in found.texts]
+    assert not [text for found in newest.reading.evidence.values() for text in found.texts if text in quoted]
