@@ -52,9 +52,9 @@ class Deferred:
         if self._bytes > MAX_BYTES:
             self.settle()
 
-    def time(self) -> float:
-        """Return the time to record an event with: of what is read, the time when it was added."""
-        return self._ts if self._reader == get_ident() else time.time()
+    def added_at(self) -> float | None:
+        """Return when the host added what this thread reads now; ``None`` if it reads nothing."""
+        return self._ts if self._reader == get_ident() else None
 
     def settle(self) -> None:
         """Read all that waits; nothing of it is left when this returns, unless the thread interrupts itself."""

@@ -124,7 +124,7 @@ class Worker(Folding):
             With full durability, if it could not be written in time; it is written later.
         """
         self.deferred.settle()
-        now = self.deferred.time()
+        now = self.deferred.added_at() or time.time()
         if is_inside():  # of a finalizer or a signal: locks may be held, and data half changed
             self._inbox.put_aside(now, event)
             do_later(self._wake)
