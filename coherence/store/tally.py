@@ -143,6 +143,8 @@ class Tally(msgspec.Struct, omit_defaults=True):
     cost_usd: float | None = None
     goal: int = 0
     """Number of the newest goal's event."""
+    request: int = 0
+    """Number of the first user message; it is the goal where none is set."""
     ended: int = 0
     """Number of the newest outcome's event since the newest goal."""
     measured: int = 0
@@ -196,7 +198,10 @@ class Tally(msgspec.Struct, omit_defaults=True):
             self.steps, self.calls = self.steps + 1, self.calls + 1
             self.errors += read_usage(row.data).error
         elif kind == "message":
-            self.steps += read_usage(row.data).role == "assistant"
+            role = read_usage(row.data).role
+            self.steps += role == "assistant"
+            if role == "user" and not self.request:
+                self.request = row.seq
         elif kind == "usage":
             self._spend(read_usage(row.data))
         elif kind == "feedback":

@@ -79,7 +79,7 @@ def _places(tally: Tally) -> tuple[int, int, int]:
     """Return the numbers of the events that the words of a session are from; 0 where none has to be read."""
     grave = tally.decision in ("warn", "block")
     measured = tally.measured if tally.band not in "g?" or (grave and tally.decided == tally.measured) else 0
-    return tally.goal, tally.decided if grave else 0, measured
+    return tally.goal or tally.request, tally.decided if grave else 0, measured
 
 
 class Courses:

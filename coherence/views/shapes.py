@@ -23,7 +23,7 @@ class SessionLine(msgspec.Struct, frozen=True):
     steps: int
     events: int
     goal: str
-    """Beginning of the newest goal, on one line."""
+    """Beginning of the newest goal, else of the first user message, on one line."""
     band: str
     """``green``, ``yellow``, ``orange``, ``red`` or ``unknown``: now."""
     worst: str

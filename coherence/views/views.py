@@ -258,7 +258,7 @@ class Views:
         row = self._row(agent, session)
         course, tally = self._courses.of(row), self._courses.tally(row)
         firings = self._told.firings(told_firings(self._kept, None, row.id, FIRINGS))
-        goals = [mark.seq for mark in course.marks(("goal",), limit=NAMED)]
+        goals = [mark.seq for mark in course.marks(("goal",), limit=NAMED)] or [tally.request]
         events = events_numbered(self._kept, row.id, sorted({*goals, tally.ended}))
         first, last = session_span(self._kept, row.id)
         lessons = [each.lesson for each in firings if each.lesson is not None]

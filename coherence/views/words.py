@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.core.decisions import Decision
-from coherence.core.events import Goal, decode_event
+from coherence.core.events import Goal, Message, decode_event, text_of
 from coherence.core.readings import POLICY, POLICY_IN_WORDS, excerpt
 from coherence.core.signs import SAYS, said
 from coherence.monitor.codec import decode_decision
@@ -35,14 +35,14 @@ _LIGHT = msgspec.json.Decoder(_Light)
 
 
 def goal_text(event: EventRow | None) -> str:
-    """Return the text of a goal on one line; empty if it is not kept."""
-    if event is None or event.kind != "goal":
+    """Return the text of a goal, or of the request that stands for it, on one line; empty if it is not kept."""
+    if event is None or event.kind not in ("goal", "message"):
         return ""
     try:
         found = decode_event(event.data)
     except ValueError:
         return ""
-    return excerpt(found.text, MAX_WORDS) if isinstance(found, Goal) else ""
+    return excerpt(text_of(found), MAX_WORDS) if isinstance(found, Goal | Message) else ""
 
 
 def cause_text(decided: EventRow | None, measured: EventRow | None) -> str:

@@ -422,3 +422,19 @@ def test_views_bands_of_an_unmeasured_session_are_unknown(path: Path) -> None:
         line = views.overview().lines[0]
     assert (line.band, line.worst, line.index, line.strip, line.spark) == (str(Band.UNKNOWN), "unknown", None, "", ())
     assert (line.events, line.steps, line.goal, line.cause, line.decision) == (0, 0, "", "", "continue")
+
+
+def test_overview_gives_the_first_request_as_the_goal_where_none_is_set(path: Path) -> None:
+    with Monitor(agent="a", session="asked", store=path, embedder=False) as m:
+        m.message("user", "Fix the login.")
+        m.message("assistant", "I look.")
+        m.message("user", "And the logout.")
+    with Monitor(agent="a", session="set", store=path, embedder=False) as m:
+        m.message("user", "Hello.")
+        m.goal("Count the files.")
+    with Views(path) as views:
+        assert {line.session: line.goal for line in views.overview().lines} == {
+            "asked": "Fix the login.",
+            "set": "Count the files.",
+        }
+        assert views.session("a", "asked").goals == ("Fix the login.",)
