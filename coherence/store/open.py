@@ -200,7 +200,7 @@ def _open(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Con
     connection = connect_writer(path, timeout_s, synchronous)
     try:
         for number in range(1, schema.newest_version() + 1):
-            if schema.version(connection) < number:
+            if patiently(path, timeout_s, partial(schema.version, connection)) < number:
                 patiently(path, timeout_s, partial(schema.migrate, connection, number))
         patiently(path, timeout_s, lambda: _glance(connection))
     except BaseException:
