@@ -22,7 +22,7 @@ from showing import row, say, summary
 import coherence
 from coherence import Monitor
 
-ROUNDS = 60
+ROUNDS = 150
 PAUSE_S = 0.05
 """Between calls, as a model thinks: what is measured behind a call has that time."""
 THOUGHT_S = 0.03
