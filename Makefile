@@ -13,7 +13,7 @@ IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000
 # Many tests wait for a process, a lock or a time: half as many workers again as there are cores keep all of them busy.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
 
-.PHONY: demo live test test-slow torture test-all test-st test-web test-hosts test-frameworks test-crewai lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons bench-faces pictures light clean
+.PHONY: demo live test test-slow torture test-all test-st test-web test-hosts test-frameworks test-crewai lint docs bench bench-long bench-compare bench-hosts bench-wrap bench-lessons bench-faces chromium pictures light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -37,8 +37,11 @@ test-all: test test-slow torture  ## the tests, the slow proofs, the longest one
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st
 
-test-web: $(VENV)/web.stamp  ## the pages in a browser; Chromium must be installed
-	$(BIN)/pytest -q -m web
+test-web: $(VENV)/web.stamp chromium  ## the pages in a browser
+	$(BIN)/pytest -q -m web $(if $(ONLY),-k $(ONLY))
+
+chromium:  ## Debian's, where there is none and the user may install it
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || { apt-get -qq -o APT::Sandbox::User=root update && apt-get -qq -o APT::Sandbox::User=root install -y --no-install-recommends chromium fonts-dejavu-core > /dev/null; } || echo "no Chromium: install one, or the tests of pages are skipped"
 
 test-hosts: $(VENV)/dev.stamp  ## sessions of the real clients, which npm installs into a cache (400 MB each)
 	$(BIN)/pytest -q -m hosts $(if $(ONLY),-k $(ONLY))
@@ -73,7 +76,7 @@ PAIRS ?= 5
 bench-compare: $(VENV)/dev.stamp  ## costs over those of an earlier version, measured in turns; fails where one has risen
 	$(BIN)/python tests/bench/regression.py --pairs $(PAIRS) --json bench-compare.json
 
-pictures: $(VENV)/web.stamp  ## those of the README and the documentation; Chromium must be installed
+pictures: $(VENV)/web.stamp chromium  ## those of the README and the documentation
 	$(BIN)/python docs/pictures/make.py
 
 light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
