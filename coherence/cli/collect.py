@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from coherence.cli.inputs import make_embedder
+from coherence.cli.interrupts import interrupted_by_signals
 from coherence.cli.options import config_option, embedder_option, store_option
 from coherence.cli.store_path import default_store
 from coherence.cli.target import read_config
@@ -75,12 +75,10 @@ def collect(
     cache = EmbeddingCache(make_embedder(embedder))
     try:
         make_folder(path.parent)
-        with Store(path) as kept:
+        with interrupted_by_signals(), Store(path) as kept:
             monitors = LiveMonitors(kept, config=settings, embedder=cache, on_reading=tell)
             try:
                 with ExitStack() as ends:
-                    for each in (signal.SIGTERM, signal.SIGINT):  # a shell has jobs in the background ignore the latter
-                        signal.signal(each, _interrupt)
                     for server, told in _servers(monitors, otlp_port, http_port, host):
                         ends.enter_context(server)
                         Thread(target=server.serve_forever, daemon=True).start()
@@ -115,7 +113,3 @@ def _servers(
             yield http, f"events on http://{host}:{http.server_port}{EVENTS}"
     except OSError as error:
         raise click.UsageError(one_line(f"{host}:{port} cannot be listened on: {error.strerror or error}")) from error
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import as_file, files
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import click
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 import coherence
 from coherence.cli.columns import cut, width
 from coherence.cli.inputs import make_embedder
+from coherence.cli.interrupts import interrupted_by_signals
 from coherence.cli.outputs import check_folders
 from coherence.cli.target import read_config
 from coherence.core.config import MonitorConfig, disabled
@@ -78,7 +78,7 @@ def play_demo(
     cache = EmbeddingCache(make_embedder(embedder))
     try:
         with (
-            _interrupted_by_sigterm(),
+            interrupted_by_signals(),
             Store(path) as kept,
             Player(read_cast(), store=kept, embedder=cache, config=settings, speed=speed) as player,
         ):
@@ -226,18 +226,3 @@ def free_name(path: Path) -> Path:
     """Return the name, or the first one with a number behind it that is free."""
     names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
     return path if not path.exists() else next(name for name in names if not name.exists())
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """End by SIGTERM, and by SIGINT in a job that a shell started in the background, as by Ctrl-C."""
-    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from typing import Any
 
 import click
 
+from coherence.cli.interrupts import interrupted_by_signals
 from coherence.cli.options import store_option
 from coherence.cli.target import opened, split_target
 from coherence.core.errors import CoherenceError, MissingExtraError
@@ -61,9 +60,7 @@ def prometheus(file: str | None, store: Path | None, port: int, host: str, max_a
         if once:
             click.echo(text, nl=False)
             return
-        with MetricsServer(metrics, port, host) as server:
-            for each in (signal.SIGTERM, signal.SIGINT):  # a shell has jobs in the background ignore the latter
-                signal.signal(each, _interrupt)
+        with interrupted_by_signals(), MetricsServer(metrics, port, host) as server:
             click.echo(f"metrics on http://{host}:{server.server_port}/metrics", err=True)
             server.serve_forever()
     except KeyboardInterrupt:
@@ -74,7 +71,3 @@ def prometheus(file: str | None, store: Path | None, port: int, host: str, max_a
         raise click.UsageError(one_line(f"{host}:{port} cannot be listened on: {error.strerror or error}")) from error
     except CoherenceError as error:
         raise click.UsageError(one_line(str(error))) from error
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

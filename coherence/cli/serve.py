@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import click
 
 import coherence
+from coherence.cli.interrupts import interrupted_by_signals
 from coherence.cli.options import store_option
 from coherence.cli.store_path import default_store
 from coherence.core.errors import CoherenceError, MissingExtraError
@@ -53,9 +52,10 @@ def serve(
         from coherence.web.server import WebServer
 
         version = coherence.__version__
-        with WebServer(path, port=port, writes=write, host_names=host_names, version=version) as server:
-            for number in (signal.SIGTERM, signal.SIGINT):  # a shell has jobs in the background ignore the latter
-                signal.signal(number, _interrupt)
+        with (
+            interrupted_by_signals(),
+            WebServer(path, port=port, writes=write, host_names=host_names, version=version) as server,
+        ):
             click.echo(f"{one_line(str(path))} is shown on {server.url}", err=True)
             click.echo("Ctrl-C ends it" if write else "read-only; --write lets pages label. Ctrl-C ends it", err=True)
             with open_page(server.url) if opens else nullcontext():
@@ -68,7 +68,3 @@ def serve(
         raise click.UsageError(str(error)) from error
     except CoherenceError as error:
         raise click.UsageError(one_line(str(error))) from error
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
