@@ -1,7 +1,7 @@
 // Two sessions side by side.
 
 import { get, Newest } from "./api.js";
-import { el, show, showFor } from "./dom.js";
+import { el, show, showFor, table } from "./dom.js";
 import { light, strip } from "./lights.js";
 import { go, sessionPath } from "./shell.js";
 import { Chart, chartKey, described } from "./timeline.js";
@@ -137,29 +137,15 @@ export function open(root, _names, query) {
     );
     showFor(rates, found.rates, () => [
       el("h2", {}, "Amounts"),
-      el(
-        "table",
-        { class: "plain-table" },
-        el(
-          "thead",
-          {},
+      table(
+        ["Amount", "The one", "The other", "Difference"],
+        found.rates.map((rate) =>
           el(
             "tr",
             {},
-            ["Amount", "The one", "The other", "Difference"].map((name) => el("th", { scope: "col" }, name)),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          found.rates.map((rate) =>
-            el(
-              "tr",
-              {},
-              el("th", { scope: "row" }, rate.name),
-              [amount(rate, rate.one), amount(rate, rate.other), difference(rate)].map((text) =>
-                el("td", { class: "number" }, text),
-              ),
+            el("th", { scope: "row" }, rate.name),
+            [amount(rate, rate.one), amount(rate, rate.other), difference(rate)].map((text) =>
+              el("td", { class: "number" }, text),
             ),
           ),
         ),
@@ -168,28 +154,14 @@ export function open(root, _names, query) {
     showFor(findings, found.findings, () => [
       el("h2", {}, "Rules that fired"),
       found.findings.length
-        ? el(
-            "table",
-            { class: "plain-table" },
-            el(
-              "thead",
-              {},
+        ? table(
+            ["Rule", "The one", "The other"],
+            found.findings.map(([rule, one, other]) =>
               el(
                 "tr",
                 {},
-                ["Rule", "The one", "The other"].map((name) => el("th", { scope: "col" }, name)),
-              ),
-            ),
-            el(
-              "tbody",
-              {},
-              found.findings.map(([rule, one, other]) =>
-                el(
-                  "tr",
-                  {},
-                  el("th", { scope: "row" }, rule),
-                  [one, other].map((n) => el("td", { class: "number" }, `${count(n)}×`)),
-                ),
+                el("th", { scope: "row" }, rule),
+                [one, other].map((n) => el("td", { class: "number" }, `${count(n)}×`)),
               ),
             ),
           )

@@ -33,6 +33,25 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** Make a table of rows under heads; its caption is for those who do not see it. */
+export function table(heads, rows, caption = null) {
+  return el(
+    "table",
+    { class: "plain-table" },
+    caption && el("caption", { class: "hidden" }, caption),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        heads.map((name) => el("th", { scope: "col" }, name)),
+      ),
+    ),
+    el("tbody", {}, rows),
+  );
+}
+
 export const by = (id) => document.getElementById(id);
 
 /** Replace what an element holds, unless it says the same already. What has the focus finds its likeness again. */

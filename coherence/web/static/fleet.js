@@ -1,76 +1,44 @@
 // All agents, and who is affected by whom.
 
 import { get, Newest } from "./api.js";
-import { el, showFor } from "./dom.js";
+import { el, showFor, table } from "./dom.js";
 import { light } from "./lights.js";
 import { sessionPath } from "./shell.js";
 import { trustGraph } from "./trust.js";
 import { many, share } from "./words.js";
 
 const MOST_DRAWN = 120;
-const heads = (names) =>
-  el(
-    "thead",
-    {},
-    el(
-      "tr",
-      {},
-      names.map((name) => el("th", { scope: "col" }, name)),
-    ),
-  );
 
 function agentsTable(agents) {
-  return el(
-    "table",
-    { class: "plain-table" },
-    el("caption", { class: "hidden" }, "Agents"),
-    heads(["Agent", "Light", "Index", "Own pressure", "Pressure", "Where it comes from"]),
-    el(
-      "tbody",
-      {},
-      agents
-        .toSorted((one, other) => other.pressure - one.pressure)
-        .map((one) =>
-          el(
-            "tr",
-            {},
-            el(
-              "th",
-              { scope: "row" },
-              el("a", { href: sessionPath(one.agent, one.session), "data-row": true }, one.agent),
-            ),
-            el("td", {}, light(one.band)),
-            el("td", { class: "number" }, share(one.index)),
-            el("td", { class: "number" }, share(one.own)),
-            el("td", { class: "number" }, share(one.pressure)),
-            el("td", {}, one.pressure > one.own && one.path.length ? one.path.join(" → ") : "its own"),
-          ),
-        ),
-    ),
-  );
+  const rows = agents
+    .toSorted((one, other) => other.pressure - one.pressure)
+    .map((one) =>
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, el("a", { href: sessionPath(one.agent, one.session), "data-row": true }, one.agent)),
+        el("td", {}, light(one.band)),
+        el("td", { class: "number" }, share(one.index)),
+        el("td", { class: "number" }, share(one.own)),
+        el("td", { class: "number" }, share(one.pressure)),
+        el("td", {}, one.pressure > one.own && one.path.length ? one.path.join(" → ") : "its own"),
+      ),
+    );
+  return table(["Agent", "Light", "Index", "Own pressure", "Pressure", "Where it comes from"], rows, "Agents");
 }
 
 function edgesTable(edges) {
-  return el(
-    "table",
-    { class: "plain-table" },
-    el("caption", { class: "hidden" }, "Trust"),
-    heads(["From", "To", "Trust", "Pressure received"]),
+  const rows = edges.map((edge) =>
     el(
-      "tbody",
+      "tr",
       {},
-      edges.map((edge) =>
-        el(
-          "tr",
-          {},
-          el("td", {}, edge.a),
-          el("td", {}, edge.b),
-          el("td", { class: "number" }, `${share(edge.trust)}${edge.fixed ? ", fixed" : ""}`),
-          el("td", { class: "number" }, share(edge.received)),
-        ),
-      ),
+      el("td", {}, edge.a),
+      el("td", {}, edge.b),
+      el("td", { class: "number" }, `${share(edge.trust)}${edge.fixed ? ", fixed" : ""}`),
+      el("td", { class: "number" }, share(edge.received)),
     ),
   );
+  return table(["From", "To", "Trust", "Pressure received"], rows, "Trust");
 }
 
 /** Return the agents that affect another one or are affected, or that have a parent or a child. */

@@ -1,7 +1,7 @@
 // Agents under guard: patches of their configuration, verdicts on them, and the way back.
 
 import { get, Newest, post } from "./api.js";
-import { ask, el, keyed, show } from "./dom.js";
+import { ask, el, keyed, show, table } from "./dom.js";
 import { about, announce, attempt } from "./shell.js";
 import { count, many, percent, time } from "./words.js";
 
@@ -126,21 +126,9 @@ function agentCard(one, acts) {
       el(
         "div",
         { class: "wide-table", tabindex: "0", role: "region", "aria-label": `Evidence for ${one.agent}` },
-        el(
-          "table",
-          { class: "plain-table" },
-          el(
-            "thead",
-            {},
-            el(
-              "tr",
-              {},
-              ["Evidence of the trial", "Bad calls", "That it is worse", "That it is not"].map((name) =>
-                el("th", { scope: "col" }, name),
-              ),
-            ),
-          ),
-          el("tbody", {}, one.evidence.map(evidence)),
+        table(
+          ["Evidence of the trial", "Bad calls", "That it is worse", "That it is not"],
+          one.evidence.map(evidence),
         ),
       ),
     el("h3", {}, many(one.patches.length, "patch", "patches")),

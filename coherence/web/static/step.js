@@ -1,6 +1,6 @@
 // One step: what was found, on what evidence, what was said and done, and what it cost.
 
-import { el } from "./dom.js";
+import { el, table } from "./dom.js";
 import { bandOf, decision, light } from "./lights.js";
 import { about } from "./shell.js";
 import { firing, refusal } from "./told.js";
@@ -203,37 +203,21 @@ function measures(step) {
     "details",
     {},
     el("summary", {}, many(names.length, "measurement")),
-    el(
-      "table",
-      { class: "plain-table" },
-      el(
-        "thead",
-        {},
+    table(
+      ["Metric", "Value", "Better"],
+      names.map((name) =>
         el(
           "tr",
           {},
-          el("th", { scope: "col" }, "Metric"),
-          el("th", { scope: "col" }, "Value"),
-          el("th", { scope: "col" }, "Better"),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        names.map((name) =>
+          el("th", { scope: "row" }, name),
           el(
-            "tr",
-            {},
-            el("th", { scope: "row" }, name),
-            el(
-              "td",
-              { class: "number" },
-              step.metrics[name] === null
-                ? `unknown${step.unknown?.[name] ? `: ${step.unknown[name]}` : ""}`
-                : share(step.metrics[name]),
-            ),
-            el("td", {}, step.inverted.includes(name) ? "low" : "high"),
+            "td",
+            { class: "number" },
+            step.metrics[name] === null
+              ? `unknown${step.unknown?.[name] ? `: ${step.unknown[name]}` : ""}`
+              : share(step.metrics[name]),
           ),
+          el("td", {}, step.inverted.includes(name) ? "low" : "high"),
         ),
       ),
     ),

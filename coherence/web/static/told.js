@@ -29,29 +29,35 @@ export function labels(label, what, send) {
   return el("span", { class: "labels" }, button("good", "✓"), button("bad", "✗"));
 }
 
+/** Make the first line of what was told: its sign and name, its state, and its step and time at the end. */
+function head(sign, name, state, one, acts) {
+  return el(
+    "p",
+    { class: "told-head" },
+    el("span", { class: "sign", "aria-hidden": "true" }, sign),
+    el("b", {}, name),
+    state,
+    el(
+      "span",
+      { class: "faint end" },
+      acts?.step && [
+        el("button", { type: "button", class: "link", click: () => acts.step(one.seq) }, `#${one.seq}`),
+        " · ",
+      ],
+      time(one.ts),
+    ),
+  );
+}
+
 /** Show guidance that fired; `acts.step` opens its step, `acts.label` labels it. */
 export function firing(one, acts) {
+  const state = one.delivered
+    ? outcome(one.helped)
+    : el("span", { class: "chip faint" }, one.arm === "control" ? "withheld, to compare" : "not delivered");
   return el(
     "li",
     { class: "told-item", "data-key": one.id },
-    el(
-      "p",
-      { class: "told-head" },
-      el("span", { class: "sign", "aria-hidden": "true" }, "✎"),
-      el("b", {}, one.pattern),
-      one.delivered
-        ? outcome(one.helped)
-        : el("span", { class: "chip faint" }, one.arm === "control" ? "withheld, to compare" : "not delivered"),
-      el(
-        "span",
-        { class: "faint end" },
-        acts?.step && [
-          el("button", { type: "button", class: "link", click: () => acts.step(one.seq) }, `#${one.seq}`),
-          " · ",
-        ],
-        time(one.ts),
-      ),
-    ),
+    head("✎", one.pattern, state, one, acts),
     one.text && el("blockquote", { dir: "auto" }, one.text),
     el(
       "p",
@@ -68,21 +74,12 @@ export function refusal(one, acts) {
   return el(
     "li",
     { class: "told-item refused", "data-key": one.id },
-    el(
-      "p",
-      { class: "told-head" },
-      el("span", { class: "sign", "aria-hidden": "true" }, "⊘"),
-      el("b", {}, one.tool ? `${one.tool} was refused` : "Calls are refused"),
+    head(
+      "⊘",
+      one.tool ? `${one.tool} was refused` : "Calls are refused",
       one.unblocked && el("span", { class: "chip" }, "↺ let through"),
-      el(
-        "span",
-        { class: "faint end" },
-        acts?.step && [
-          el("button", { type: "button", class: "link", click: () => acts.step(one.seq) }, `#${one.seq}`),
-          " · ",
-        ],
-        time(one.ts),
-      ),
+      one,
+      acts,
     ),
     el("p", { dir: "auto" }, one.why),
     one.reason && el("p", { class: "faint", dir: "auto" }, `Reason to let it through: ${one.reason}`),
