@@ -77,6 +77,11 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     restores_failed: int = 0
     """Attempts to restore the configuration before it that failed."""
 
+    @property
+    def can_roll_back(self) -> bool:
+        """True of the patch on trial, and of one that is confirmed."""
+        return self.accepted_at is not None and self.outcome not in ("rolled back", "not applied")
+
 
 def ledger(decisions: Iterable[Past]) -> list[PatchRecord]:
     """Return the patches of one agent, oldest first.

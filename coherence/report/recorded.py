@@ -25,11 +25,10 @@ from coherence.sensor.playback import RecordedMetric, RecordedScalar, Shown
 from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
 from coherence.store.extremes import worst_until
-from coherence.store.faces import told_firings
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.runs import session_label
 from coherence.store.store import Store
-from coherence.store.told import outcomes_of
+from coherence.store.told import newest_firings, outcomes_of
 from coherence.views.told import effect_in_words
 
 MAX_EVENTS = 5_000
@@ -120,7 +119,7 @@ def scored_session(store: Store, row: SessionRow, *, events: int = MAX_EVENTS) -
 
 def _told(store: Store, row: SessionRow, run: ScoredRun) -> Iterator[ToldStep]:
     """Yield the guidance that fired during the steps of a session, and what came of it."""
-    for firing in reversed(told_firings(store, row.agent, row.id, MAX_FIRINGS)):
+    for firing in reversed(newest_firings(store, MAX_FIRINGS, session_id=row.id)):
         step = bisect_right(run.first_events, firing.seq) - 1
         if step >= 0:
             seen = "seen by the agent" if firing.delivered else "not seen"

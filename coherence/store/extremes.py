@@ -7,9 +7,10 @@ from typing import NamedTuple
 from coherence.core.decisions import KINDS
 from coherence.store.faces import session_heads, tallies_after
 from coherence.store.store import Store
+from coherence.store.tally import BANDS as BAND_OF
 from coherence.store.tally import FROM_BEST, Tally
 
-BANDS = ("unknown", "green", "yellow", "orange", "red")
+BANDS = tuple(BAND_OF[letter] for letter in FROM_BEST)
 """From the best to the worst; unknown is none of them, and stands first."""
 
 _BAND = "max(CASE band WHEN 'red' THEN 4 WHEN 'orange' THEN 3 WHEN 'yellow' THEN 2 WHEN 'green' THEN 1 ELSE 0 END)"

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.decisions import refusal_id
-from coherence.store.queries import event_row
-from coherence.store.rows import GUARD_SESSION, PURGE_AGENT, PURGED_SESSION, EventRow, FiringOutcomeRow, SessionRow
+from coherence.store.queries import EVENTS_AT, event_row
+from coherence.store.rows import GUARD_SESSION, PURGE_AGENT, PURGED_SESSION, EventRow, SessionRow
 from coherence.store.store import Store
 from coherence.store.tallies import decode_tally
 from coherence.store.tally import MarkRow, Tally
-from coherence.store.told import ToldFiring, ToldRefusal
-from coherence.store.told import newest_firings as newest_of_all
+from coherence.store.told import ToldRefusal
 
 _NEWEST = (
     "SELECT (SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM sessions), c.first_id, "
@@ -28,28 +27,15 @@ _SESSIONS = (
     "FROM sessions AS s WHERE s.id > :after AND s.agent <> :purge AND s.session <> :guard AND s.config <> :purged "
     "ORDER BY s.id"
 )
+_CHANGED = (
+    "SELECT s.agent, s.session FROM sessions AS s WHERE s.id IN "
+    "(SELECT DISTINCT session_id FROM events WHERE id > ? AND id <= ? LIMIT ?)"
+)
 _TALLIES = "SELECT session_id, data FROM tallies WHERE event_id > ?"
 _POINTS = "SELECT data FROM points WHERE session_id = ? AND seq > ? ORDER BY seq"
 _MARKS = (
     "SELECT kind, seq, name, ts FROM marks WHERE session_id = ? AND kind = ? AND seq BETWEEN ? AND ? "
     "ORDER BY seq DESC LIMIT ?"
-)
-_FIRINGS = (
-    "SELECT f.firing_id, f.session_id, s.session, f.agent, f.source, f.seq, f.ts, f.pattern, f.pair, f.arm, f.text, "
-    "d.seq, d.ts, f.delivered_id FROM firings AS f JOIN sessions AS s ON s.id = f.session_id "
-    "LEFT JOIN events AS d ON d.id = f.delivered_id "
-)
-# the pairs first: a plan that begins with the events would read them all
-_EVENTS_AT = (
-    "SELECT e.session_id, e.seq, e.ts, e.kind, e.data, r.coherence_index, r.band, r.pressure, r.mode, r.data, d.kind, "
-    "d.data FROM json_each(?) AS j CROSS JOIN events AS e ON e.session_id = json_extract(j.value, '$[0]') "
-    "AND e.seq = json_extract(j.value, '$[1]') "
-    "LEFT JOIN readings AS r ON r.session_id = e.session_id AND r.seq = e.seq "
-    "LEFT JOIN decisions AS d ON d.session_id = e.session_id AND d.seq = e.seq"
-)
-_OUTCOMES = (
-    "SELECT o.firing_id, o.horizon, o.pressure_change, o.error_resolved, o.tool_switched, o.task_success "
-    "FROM json_each(?) AS j CROSS JOIN firing_outcomes AS o ON o.firing_id = j.value"
 )
 _WINDOWS = (
     "SELECT s.id, json_extract(s.config, '$.effective.context_tokens') FROM json_each(?) AS j "
@@ -104,6 +90,14 @@ class SessionHead(NamedTuple):
     """Number of the newest event that there ever was."""
 
 
+def changed_sessions(store: Store, after: int, until: int, limit: int) -> tuple[tuple[str, str], ...]:
+    """Return (agent, session) of the events with an id above ``after``, up to and including ``until``.
+
+    At most ``limit`` sessions are returned.
+    """
+    return tuple(store.fetch(_CHANGED, (after, until, limit)))
+
+
 def newest_event(store: Store) -> int:
     """Return the position of the newest event of a store, 0 if there is none."""
     return int(store.fetch("SELECT coalesce(max(id), 0) FROM events")[0][0])
@@ -151,7 +145,7 @@ def session_span(store: Store, session_id: int) -> tuple[int, int]:
 
 def events_at(store: Store, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], EventRow]:
     """Return (session, number) -> event, of those that are kept."""
-    rows = store.fetch(_EVENTS_AT, (_json(places),)) if places else []
+    rows = store.fetch(EVENTS_AT, (_json(places),)) if places else []
     return {(session_id, row[0]): event_row(row) for session_id, *row in rows}
 
 
@@ -173,34 +167,6 @@ def metric_directions(store: Store, session_id: int) -> dict[str, bool]:
         "FROM sessions AS s, json_each(s.config, '$.settings.metrics') AS m WHERE s.id = ?"
     )
     return {str(name): bool(inverted) for name, inverted in store.fetch(sql, (session_id,))}
-
-
-def told_firings(store: Store, agent: str | None, session_id: int | None, limit: int) -> list[ToldFiring]:
-    """Return the newest firings of all, of one agent or of one session, the newest first."""
-    if session_id is not None:
-        rows = store.fetch(f"{_FIRINGS} WHERE f.session_id = ? ORDER BY f.seq DESC LIMIT ?", (session_id, limit))
-    elif agent is not None:
-        rows = store.fetch(f"{_FIRINGS} WHERE f.agent = ? ORDER BY f.event_id DESC LIMIT ?", (agent, limit))
-    else:
-        return newest_of_all(store, limit)
-    return [ToldFiring(*row) for row in rows]
-
-
-def outcomes_of_firings(store: Store, ids: Sequence[str]) -> dict[str, list[FiringOutcomeRow]]:
-    """Return firing -> what came of it, of those of which something is known."""
-    found: dict[str, list[FiringOutcomeRow]] = {}
-    for firing, horizon, change, *known in store.fetch(_OUTCOMES, (_json(ids),)):
-        error, tool, task = (None if each is None else bool(each) for each in known)
-        outcome = FiringOutcomeRow(
-            firing=firing,
-            horizon=horizon,
-            pressure_change=change,
-            error_resolved=error,
-            tool_switched=tool,
-            task_success=task,
-        )
-        found.setdefault(firing, []).append(outcome)
-    return found
 
 
 def told_refusal(row: SessionRow, event: EventRow, tool: str) -> ToldRefusal:

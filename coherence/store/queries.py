@@ -18,6 +18,13 @@ EVENTS = (
 )
 """One page of a session; parameters: session id, after, until, limit."""
 
+# the pairs first: a plan that begins with the events would read them all
+EVENTS_AT = (
+    f"SELECT e.session_id, {_EVENT} FROM json_each(?) AS j CROSS JOIN events AS e "  # noqa: S608 - only constants
+    f"ON e.session_id = json_extract(j.value, '$[0]') AND e.seq = json_extract(j.value, '$[1]') {_JOINS}"
+)
+"""Events by their places, in no order; parameter: JSON of pairs of session id and number."""
+
 AUDIT = (
     f"SELECT e.id, e.session_id, s.session, e.agent, e.source, e.prev_hash, e.hash, {_EVENT} "  # noqa: S608
     f"FROM events AS e LEFT JOIN sessions AS s ON s.id = e.session_id {_JOINS}"

@@ -8,7 +8,7 @@ from coherence.store.faces import session_heads
 from coherence.store.queries import EVENTS, event_row
 from coherence.store.store import PAGE, Store
 from coherence.store.tallies import decode_tally, insert_tally
-from coherence.store.tally import MarkRow, PointRow, Tally
+from coherence.store.tally import Tally
 
 
 def count_uncounted(store: Store, *, limit_s: float = 60.0) -> int:
@@ -42,16 +42,13 @@ def count_uncounted(store: Store, *, limit_s: float = 60.0) -> int:
 
 
 def _count(store: Store, session_id: int) -> None:
-    tally, points, marks = Tally(), list[PointRow](), list[MarkRow]()
-    for row in store.events(session_id):
-        marks += tally.add(row)
-        points += [point] if (point := tally.point(row)) is not None else []
+    tally = Tally()
+    points, marks = tally.fold(store.events(session_id))
     with store.transaction() as transaction:
         # what was written meanwhile
         while rows := transaction.execute(EVENTS, (session_id, tally.through, 2**62, PAGE)):
-            for row in map(event_row, rows):
-                marks += tally.add(row)
-                points += [point] if (point := tally.point(row)) is not None else []
+            more = tally.fold(map(event_row, rows))
+            points, marks = points + more[0], marks + more[1]
         for table in ("tallies", "points", "marks"):
             transaction.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608 - constants
         insert_tally(transaction, session_id, tally, points, marks)

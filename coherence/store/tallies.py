@@ -41,16 +41,13 @@ def keep_tally(connection: sqlite3.Connection, session_id: int, rows: Sequence[E
     """Count events that were just written, which are the newest of their session."""
     kept = connection.execute(_READ, (session_id,)).fetchone()
     tally = (None if kept is None else decode_tally(kept[0])) or Tally()
-    marks: list[tuple[object, ...]] = []
-    for row in rows:
-        marks += [(session_id, *mark) for mark in tally.add(row)]
-        if (point := tally.point(row)) is not None:
-            tally.pending.append(point)
+    points, marks = tally.fold(rows)
+    tally.pending += points
     if len(tally.pending) >= PENDING:
         connection.execute(_POINTS, (session_id, tally.pending[-1].seq, b"".join(map(pack, tally.pending))))
         tally.pending.clear()
     if marks:
-        connection.executemany(_MARK, marks)
+        connection.executemany(_MARK, [(session_id, *mark) for mark in marks])
     connection.execute(_KEEP, {"session": session_id, "data": _ENCODER.encode(tally).decode()})
 
 

@@ -1,10 +1,11 @@
-"""What a session comes to: counts, the newest measurement and a strip of bands, folded event by event.
+"""Sums of a session: counts, the newest measurement and a strip of bands, folded event by event.
 
 No text of the agent is in it: goals and causes are named by the number of their event.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import nan
 from struct import Struct
 from typing import NamedTuple
@@ -191,6 +192,15 @@ class Tally(msgspec.Struct, omit_defaults=True):
             return None
         kind = "continue" if row.decision is None else row.decision.kind
         return PointRow(row.seq, float(row.ts), self.steps, self.index, self.pressure, self.band, kind)
+
+    def fold(self, rows: Iterable[EventRow]) -> tuple[list[PointRow], list[MarkRow]]:
+        """Count the next events; return their ticks, and what is looked for by its kind."""
+        points, marks = list[PointRow](), list[MarkRow]()
+        for row in rows:
+            marks += self.add(row)
+            if (point := self.point(row)) is not None:
+                points.append(point)
+        return points, marks
 
     def _count(self, row: EventRow) -> list[MarkRow]:
         kind = row.kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,7 +19,10 @@ _COLUMNS = (
     "d.seq, d.ts, f.delivered_id"
 )
 _FROM = "FROM firings AS f JOIN sessions AS s ON s.id = f.session_id LEFT JOIN events AS d ON d.id = f.delivered_id"
-_NEWEST = f"SELECT {_COLUMNS} {_FROM} ORDER BY f.event_id DESC LIMIT ?"
+_FIRINGS = f"SELECT {_COLUMNS} {_FROM}"
+_NEWEST = f"{_FIRINGS} ORDER BY f.event_id DESC LIMIT ?"
+_OF_AGENT = f"{_FIRINGS} WHERE f.agent = ? ORDER BY f.event_id DESC LIMIT ?"
+_OF_SESSION = f"{_FIRINGS} WHERE f.session_id = ? ORDER BY f.seq DESC LIMIT ?"
 # what follows the last dash is the part that tells firings of one pattern apart
 _NAMED = (
     f"SELECT {_COLUMNS} {_FROM} WHERE substr(f.firing_id, 1, length(:name)) = :name "
@@ -29,8 +33,8 @@ _STEPS = (
     "OR (kind = 'message' AND json_extract(data, '$.role') = 'assistant'))"
 )
 _OUTCOMES = (
-    "SELECT horizon, pressure_change, error_resolved, tool_switched, task_success FROM firing_outcomes "
-    "WHERE firing_id = ? ORDER BY horizon = 0, horizon"
+    "SELECT o.firing_id, o.horizon, o.pressure_change, o.error_resolved, o.tool_switched, o.task_success "
+    "FROM json_each(?) AS j CROSS JOIN firing_outcomes AS o ON o.firing_id = j.value ORDER BY o.horizon = 0, o.horizon"
 )
 _LABELS = (
     "SELECT json_extract(data, '$.about'), json_extract(data, '$.score') FROM events WHERE kind = 'feedback' "
@@ -131,9 +135,17 @@ class PatternCounts(msgspec.Struct, frozen=True):
     """Firings that somebody called a false alarm."""
 
 
-def newest_firings(store: Store, limit: int) -> list[ToldFiring]:
-    """Return the newest firings of a store, the newest first."""
-    return [ToldFiring(*row) for row in store.fetch(_NEWEST, (limit,))]
+def newest_firings(
+    store: Store, limit: int, *, agent: str | None = None, session_id: int | None = None
+) -> list[ToldFiring]:
+    """Return the newest firings of a store, of an agent or of a session, the newest first."""
+    if session_id is not None:
+        rows = store.fetch(_OF_SESSION, (session_id, limit))
+    elif agent is not None:
+        rows = store.fetch(_OF_AGENT, (agent, limit))
+    else:
+        rows = store.fetch(_NEWEST, (limit,))
+    return [ToldFiring(*row) for row in rows]
 
 
 def named_firings(store: Store, name: str, limit: int) -> list[ToldFiring]:
@@ -230,21 +242,24 @@ def steps_until(store: Store, session_id: int, seq: int) -> int:
 
 def outcomes_of(store: Store, firing: str) -> list[FiringOutcomeRow]:
     """Return what came of a firing, the nearest horizon first, the end of the task last."""
+    return outcomes_of_firings(store, [firing]).get(firing, [])
 
-    def known(value: int | None) -> bool | None:
-        return None if value is None else bool(value)
 
-    return [
-        FiringOutcomeRow(
+def outcomes_of_firings(store: Store, ids: Sequence[str]) -> dict[str, list[FiringOutcomeRow]]:
+    """Return firing -> what came of it, in the order of :func:`outcomes_of`, of those of which something is known."""
+    found: dict[str, list[FiringOutcomeRow]] = {}
+    for firing, horizon, change, *known in store.fetch(_OUTCOMES, (msgspec.json.encode(ids).decode(),)):
+        error, tool, task = (None if each is None else bool(each) for each in known)
+        outcome = FiringOutcomeRow(
             firing=firing,
             horizon=horizon,
             pressure_change=change,
-            error_resolved=known(error),
-            tool_switched=known(tool),
-            task_success=known(task),
+            error_resolved=error,
+            tool_switched=tool,
+            task_success=task,
         )
-        for horizon, change, error, tool, task in store.fetch(_OUTCOMES, (firing,))
-    ]
+        found.setdefault(firing, []).append(outcome)
+    return found
 
 
 def firing_labels(store: Store, agents: list[str]) -> dict[str, bool]:

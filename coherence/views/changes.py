@@ -193,7 +193,7 @@ def patch_in_force(store: Store, agent: str) -> PatchRecord:
         There is none.
     """
     for record in reversed(ledger(read_decisions(store, agent, -1))):
-        if record.accepted_at is not None and record.outcome not in ("rolled back", "not applied"):
+        if record.can_roll_back:
             return record
     raise LookupError(f"{agent!r} has no patch on trial and no confirmed one: nothing to roll back")
 

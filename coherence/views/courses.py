@@ -61,12 +61,9 @@ class Folded(Course):
 
     def fold(self) -> None:
         """Take in the events since."""
-        points = []
-        for row in self._store.events(self._session_id, after=self.tally.through):
-            self._marks += self.tally.add(row)
-            if (point := self.tally.point(row)) is not None:
-                points.append(pack(point))
-        self.ticks.extend(b"".join(points))
+        points, marks = self.tally.fold(self._store.events(self._session_id, after=self.tally.through))
+        self._marks += marks
+        self.ticks.extend(b"".join(map(pack, points)))
 
     def marks(self, kinds: Sequence[str], first: int = 0, last: int = 2**62, limit: int = MARKS) -> list[MarkRow]:
         """Return the newest marks of each of some kinds between two events, oldest first."""
@@ -83,7 +80,7 @@ def _places(tally: Tally) -> tuple[int, int, int]:
 
 
 class Courses:
-    """What is known of the sessions of a store. Thread-safe."""
+    """Courses of the sessions of a store, as far as they are known. Thread-safe."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

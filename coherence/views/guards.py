@@ -53,5 +53,5 @@ def _patch(agent: str, record: PatchRecord) -> PatchView:
         evidence=record.evidence,
         limit=record.limit,
         share=record.share,
-        can_roll_back=record.accepted_at is not None and record.outcome not in ("rolled back", "not applied"),
+        can_roll_back=record.can_roll_back,
     )

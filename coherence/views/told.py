@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from coherence.core.events import BLOCK, Feedback, decode_event
 from coherence.core.readings import excerpt, number_of
 from coherence.policy.one_call import OF_ONE_CALL
-from coherence.store.faces import agent_feedback, events_at, events_numbered, outcomes_of_firings, told_refusal
+from coherence.store.faces import agent_feedback, events_at, events_numbered, told_refusal
 from coherence.store.rows import EventRow, FiringOutcomeRow, SessionRow
 from coherence.store.store import Store
 from coherence.store.tally import MarkRow, read_usage
-from coherence.store.told import ToldFiring, ToldRefusal, firing_labels
+from coherence.store.told import ToldFiring, ToldRefusal, firing_labels, outcomes_of_firings
 from coherence.views.courses import Courses
 from coherence.views.shapes import FiringView, RefusalView
 from coherence.views.words import read_decision

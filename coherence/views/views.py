@@ -20,11 +20,11 @@ from coherence.store.faces import (
     newest_event,
     run_labels,
     session_span,
-    told_firings,
 )
 from coherence.store.rows import GUARD_SESSION, PURGE_AGENT, PURGED_SESSION, SessionRow
 from coherence.store.store import Store
 from coherence.store.tally import BANDS, Tally
+from coherence.store.told import newest_firings
 from coherence.views.comparisons import findings_of, rates_of
 from coherence.views.courses import Courses
 from coherence.views.events import view_of
@@ -257,7 +257,7 @@ class Views:
 
         row = self._row(agent, session)
         course, tally = self._courses.of(row), self._courses.tally(row)
-        firings = self._told.firings(told_firings(self._kept, None, row.id, FIRINGS))
+        firings = self._told.firings(newest_firings(self._kept, FIRINGS, session_id=row.id))
         goals = [mark.seq for mark in course.marks(("goal",), limit=NAMED)] or [tally.request]
         events = events_numbered(self._kept, row.id, sorted({*goals, tally.ended}))
         first, last = session_span(self._kept, row.id)
@@ -294,7 +294,7 @@ class Views:
         """
         row = self._row(agent, session)
         course, tally = self._courses.of(row), self._courses.tally(row)
-        firings = told_firings(self._kept, None, row.id, FIRINGS)
+        firings = newest_firings(self._kept, FIRINGS, session_id=row.id)
         first = max(first, session_span(self._kept, row.id)[0])
         points = min(max(points, 1), MAX_POINTS)
         return timeline_of(self._kept, row, course, tally, firings, first=first, last=last, points=points)
@@ -335,7 +335,7 @@ class Views:
             raise LookupError(f"{agent}/{session} has no event {seq}; it has {first} to {last}")
         first, last = events[0].seq, events[-1].seq
         step = self._courses.of(row).ticks.step_at(first)
-        told = told_firings(self._kept, None, row.id, FIRINGS)
+        told = newest_firings(self._kept, FIRINGS, session_id=row.id)
         return step_view(
             self._kept,
             row,
@@ -374,7 +374,7 @@ class Views:
             Agent and session are named, and there is no such session; the nearest names are told.
         """
         row = self._row(agent, session) if agent is not None and session is not None else None
-        found = told_firings(self.store, agent, None if row is None else row.id, _bounded(limit))
+        found = newest_firings(self.store, _bounded(limit), agent=agent, session_id=None if row is None else row.id)
         wanted = session if row is None else None
         return self._told.firings([each for each in found if wanted is None or each.session == wanted])
 

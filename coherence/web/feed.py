@@ -14,7 +14,7 @@ import msgspec
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import one_line
 from coherence.integrations.http_requests import RefusedError
-from coherence.store.changed import changed_sessions
+from coherence.store.faces import changed_sessions
 from coherence.web.source import StoreSource, Trace
 
 LOG = logging.getLogger("coherence")
@@ -37,7 +37,7 @@ RETRY = b"retry: 1000\n\n"
 
 
 class News(NamedTuple):
-    """What is new in the store."""
+    """News of the store."""
 
     newest: int
     """Position of the newest event; it falls when the store was replaced by another one."""
