@@ -99,7 +99,7 @@ class Exchange:
             self._take(self._untaken)
             return
         self._untaken = None
-        self._watch.later(lambda: self._take_bytes(raw), size=len(raw))
+        self._watch.monitor.record_later(lambda: self._take_bytes(raw), size=len(raw))
 
     def _take_bytes(self, raw: bytes) -> None:
         try:
@@ -141,7 +141,7 @@ class Exchange:
             return False
         lasted = time.monotonic() - self._began
         self.settled = self._spent = True
-        self._watch.later(lambda: self._record(raw, lasted), size=len(raw))
+        self._watch.monitor.record_later(lambda: self._record(raw, lasted), size=len(raw))
         return True
 
     def _record(self, raw: bytes, duration_s: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from coherence.core.errors import CoherenceBlocked
@@ -68,10 +67,6 @@ class Watch:
     def asks(self) -> bool:
         """Return True if a request waits for a decision."""
         return self._news is not None or self._has_budget
-
-    def later(self, read: Callable[[], None], *, size: int) -> None:
-        """Have something of a size in bytes be read and recorded behind the host's back."""
-        self.monitor.record_later(read, size=size)
 
     @property
     def guides(self) -> bool:

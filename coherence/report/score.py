@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from coherence.baseline.runs import risk_of
+from coherence.core.cards import band_of
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.core.protocols import Embedder
@@ -25,7 +26,6 @@ from coherence.monitor.tick_result import TickResult
 from coherence.providers.transcript import Transcript
 from coherence.report.ahead import embedded_ahead, measured_texts
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.light import BANDS
 from coherence.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ToldStep(msgspec.Struct, frozen=True):
     fate: str
     """``seen by the agent``, ``not seen``, or ``withheld, to compare``."""
     effect: str
-    """What came of it, in words."""
+    """Its effect, in words."""
 
 
 class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +244,7 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def light_of(decision: Decision, band: Band) -> Band:
     """Return the colour of a decision; ``continue`` has that of its band."""
-    return band if decision.kind == "continue" else BANDS[KINDS.index(decision.kind)]
+    return band if decision.kind == "continue" else band_of(decision)
 
 
 def count_verdicts(runs: Sequence[ScoredRun]) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from coherence.store.tally import BANDS
 from coherence.tui.agent_tree import RANKS, Key, Node, key_of
 from coherence.tui.figures import ago, cost, number, percent, tokens, when
 from coherence.tui.lines import Line, Part, cropped, cut, fitted, wrapped
-from coherence.tui.palette import DECISION_STYLES, LETTERS, LEVELS, OF_LETTER, SHAPES, light
+from coherence.tui.palette import DECISION_STYLES, LETTERS, LEVELS, SHAPES, light
 
 if TYPE_CHECKING:
     from coherence.views.shapes import Overview, SessionLine, SessionView
@@ -98,7 +99,7 @@ def trend(line: SessionLine, width: int) -> list[tuple[str, str]]:
     for at in range(count):
         part = slice(at * len(line.spark) // count, (at + 1) * len(line.spark) // count)
         values = [value for value in line.spark[part] if value is not None]
-        bands = [OF_LETTER.get(letter, "unknown") for letter in line.strip[part]] or ["unknown"]
+        bands = [BANDS.get(letter, "unknown") for letter in line.strip[part]] or ["unknown"]
         sign = LEVELS[1 + min(int(min(values) * 7), 6)] if values else "·"
         cells.append((sign, min(bands, key=RANKS.__getitem__)))
     return [*cells, (" " * (width - count), "")]

@@ -39,7 +39,7 @@ THEME = Theme(
 
 
 class AsciiFilter(LineFilter):
-    """What is drawn, in ASCII."""
+    """The drawn lines, in ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments of a line in ASCII, as wide as they were."""

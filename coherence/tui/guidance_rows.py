@@ -1,4 +1,4 @@
-"""What the agents were told or refused, and what came of it."""
+"""Rows of guidance and refusals, and of their effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all agents of the store were told, and whether it helped."""
+"""Screen of the guidance that all agents of the store were given, and of its effect."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 Row = tuple[Hashable, Sequence[Line]]
-"""What a row stands for, and its lines."""
+"""The thing that a row stands for, and the row's lines."""
 
 
 class RowList(LineView, inherit_bindings=False):
@@ -152,7 +152,7 @@ class RowList(LineView, inherit_bindings=False):
 
     @property
     def chosen(self) -> Hashable | None:
-        """What the row under the cursor stands for; ``None`` without rows."""
+        """The thing that the row under the cursor stands for; ``None`` without rows."""
         return self._keys[self._at] if self._keys else None
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.style import Style
 
+from coherence.core.strip import SIGNS
+
 BANDS = ("red", "orange", "yellow", "green", "unknown")
 """Bands, the worst first."""
 
-LETTERS = {"green": "G", "yellow": "Y", "orange": "O", "red": "R", "unknown": "?"}
-SHAPES = {"green": "●", "yellow": "▲", "orange": "◆", "red": "■", "unknown": "○"}
-OF_LETTER = {letter.lower(): band for band, letter in LETTERS.items()}
+SHAPES = {band.value: sign.split()[0] for band, sign in SIGNS.items()}
+LETTERS = {band.value: sign.split()[1] for band, sign in SIGNS.items()}
 
 DECISIONS = {"continue": "·", "guide": "g", "warn": "w", "block": "B"}
 """Decision -> its sign on a timeline."""

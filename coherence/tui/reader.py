@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
     name: str
     value: Any = None
     error: str = ""
-    """Why there is none; :data:`MISSING` for all questions if there is no store."""
+    """Reason why there is none; :data:`MISSING` for all questions if there is no store."""
 
 
 MAGIC = b"SQLite format 3\x00"

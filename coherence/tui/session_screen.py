@@ -111,7 +111,7 @@ class SessionScreen(WatchScreen):
         self._window: tuple[int, int | None] = (1, None)
         self._chart: Chart | None = None
         self._zoom = 0
-        """How often the events that the chart shows were halved."""
+        """Number of times that the events on the chart were halved."""
         self._whole = False
         self._text = ""
         self._hits: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What the screens have in common: the program behind them, labels, blocks, mutes, and lines about all of it."""
+"""Base of the screens: the program behind them, labels, blocks, mutes, and lines about all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask: the token of the printed address, the cookie that it is changed for, and the names of this server."""
+"""The right to ask: the token of the printed address, the cookie that it is changed for, and this server's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page may change where the server was started with ``--write``: each as the command line does it."""
+"""Changes that a page may make where the server was started with ``--write``: each as the command line does it."""
 
 from __future__ import annotations
 

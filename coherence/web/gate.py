@@ -21,7 +21,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
-"""What a page of this server may load: its own files, and nothing that stands in it."""
+"""Sources that a page of this server may load: its own files, and nothing that stands in it."""
 
 HEADERS = (
     ("content-security-policy", POLICY),

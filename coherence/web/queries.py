@@ -25,7 +25,7 @@ MAX_QUERY = 16_384
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked of one part of the interface; an empty value is the same as none."""
+    """Question to one part of the interface; an empty value is the same as none."""
 
 
 class Nothing(Query, frozen=True):

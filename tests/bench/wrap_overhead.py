@@ -26,7 +26,7 @@ ROUNDS = 150
 PAUSE_S = 0.05
 """Between calls, as a model thinks: what is measured behind a call has that time."""
 THOUGHT_S = 0.03
-"""How long the model takes, much less than a real one: what is read of the request meanwhile costs nobody anything."""
+"""Seconds that the model takes, fewer than a real one: reading the request meanwhile costs nobody anything."""
 
 PAST = [{"role": role, "content": f"Part {at} of a talk."} for at in range(20) for role in ("user", "assistant")]
 

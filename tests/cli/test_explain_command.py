@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from integrations.running import fail, running
+from views.recorded import fails
 
 from coherence import Monitor
 from coherence.cli.main import main
@@ -19,20 +20,6 @@ from coherence.store.store import Store
 
 def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def fails(monitor: Monitor, times: int, command: str = "pytest") -> list[str]:
-    """Let a command fail so often, confirm all guidance but the newest, and return the ids of what fired."""
-    fired = []
-    for _ in range(times):
-        call = monitor.tool_call("Bash", {"command": command})
-        monitor.tool_result(f"ImportError: {command}", error=True, call=call)
-        if guidance := monitor.decide().guidance:
-            fired.append(guidance.id)
-    fired = list(dict.fromkeys(fired))  # a decision may be told again
-    for firing in fired[:-1]:
-        monitor.delivered(firing)
-    return fired
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from web.browsing import launched
 
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
@@ -25,8 +25,6 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "runs" / "derailed.jsonl.g
 IDS = ("drv/00078f64eb4d", "drv/01bdc99d9863", "drv/0094f5956274", "drv/01f605574611")
 """A run that derails, its good twin, a harmless look-alike, and a claim of success that is false."""
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[ScoredRun]:
@@ -41,15 +39,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[ScoredRun]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
-    with playwright.sync_playwright() as p:
-        # a machine without a network has nothing for the browser's own calls home
-        browser = p.chromium.launch(executable_path=path, args=["--disable-background-networking"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

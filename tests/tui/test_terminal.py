@@ -19,7 +19,7 @@ import pytest
 from tui.runs import begun, work
 
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[=>]|\([A-B0]|\]22;\w*\x07)")
-"""What textual writes: sequences of control, keypad modes, character sets, the shape of the pointer."""
+"""Output of textual: sequences of control, keypad modes, character sets, the shape of the pointer."""
 
 HOSTILE = (
     "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b]52;c;b3duZWQ=\x07 [red]markup[/red] [@click=app.quit]x[/] "

@@ -202,7 +202,7 @@ def test_compare_gives_the_differences_of_rates_cost_and_findings(path: Path) ->
 
 
 def test_a_store_that_began_before_sessions_were_counted_shows_the_same(path: Path) -> None:
-    """What the tables say is what folding all events says; a session that is counted in part is folded, too."""
+    """The tables say the same as all events when folded; a session that is counted in part is folded, too."""
     for name in ("whole", "half"):
         with begun(path, session=name) as m:
             works(m, 30)

@@ -25,7 +25,7 @@ from coherence.web.source import StoreSource
 from web.serving import WAIT_S, Served, answered, record, serving
 
 SOON_S = 5.0
-"""What comes within 0.25 s has so long on a machine that does much else."""
+"""Seconds for news that come within 0.25 s, on a machine that does much else."""
 
 
 class Listener:

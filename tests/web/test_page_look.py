@@ -27,7 +27,7 @@ CHANGES = [
     (r"-[0-9a-f]{16}\b", "-ID"),
     (r"\b\d+(\.\d+)? ?(ms|s|min)\b", "TIME"),
 ]
-"""What differs from run to run, and what stands for it."""
+"""Pattern of a text that differs from run to run -> the text that stands for it."""
 
 
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
