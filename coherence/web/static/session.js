@@ -172,7 +172,7 @@ export function open(root, [agent, session], query) {
     await attempt(async () => {
       await work();
       announce(done);
-      await Promise.all([loadView(), step && loadStep(step.first, { scroll: false })]);
+      await Promise.all([loadView(), reloadStep()]);
     });
   }
 
@@ -270,6 +270,9 @@ export function open(root, [agent, session], query) {
     events.choose(found.first, found.last, { scroll });
   }
 
+  /** Load the step again that was asked for last: it may not be there yet, and must not be lost. */
+  const reloadStep = () => step && loadStep(wanted ?? step.first, { scroll: false });
+
   function pick(seq, { follow = false } = {}) {
     if (!follow) {
       setFollowing(false);
@@ -359,7 +362,7 @@ export function open(root, [agent, session], query) {
     await loadView();
     await Promise.all([
       loadTimeline(),
-      following && view.last ? loadStep(view.last) : step && loadStep(step.first, { scroll: false }),
+      following && view.last ? loadStep(view.last) : reloadStep(),
     ]);
   }
 
