@@ -79,11 +79,11 @@ class ClaudeTerminal:
         """Type a text and the return key."""
         self._tmux("send-keys", "-l", text)
         self.wait_for(text)
-        time.sleep(1.0)  # else the client takes the key for a part of something pasted, or is not ready for it
         self.press("Enter")
 
     def press(self, key: str) -> None:
         """Press a key, by tmux's name of it."""
+        time.sleep(1.0)  # else the client takes the key for a part of something pasted, or is not ready for it
         self._tmux("send-keys", key)
 
     def screen(self) -> str:

@@ -145,7 +145,8 @@ def start_daemon(folder: Path, *options: str) -> tuple[int, bool]:
 def stop_daemon(folder: Path) -> tuple[int, bool] | None:
     """End the daemon; return its process id, and whether it has ended, ``None`` if none runs.
 
-    It ends once what it has is written. The state folder becomes the current one.
+    It ends once what it has is written; one that is starting is waited for first. The state folder becomes the current
+    one.
 
     Parameters
     ----------
@@ -157,9 +158,11 @@ def stop_daemon(folder: Path) -> tuple[int, bool] | None:
     CoherenceError
         If it does not answer.
     """
-    found = control(folder, "stop")
-    if found is None:
-        return None
+    until = time.monotonic() + START_S
+    while (found := control(folder, "stop")) is None:
+        if time.monotonic() > until or not _starts(folder):
+            return None
+        time.sleep(0.05)
     until = time.monotonic() + STOP_S
     while time.monotonic() < until:
         with only_one() as alone:
@@ -167,6 +170,21 @@ def stop_daemon(folder: Path) -> tuple[int, bool] | None:
                 return found["pid"], True
         time.sleep(0.02)
     return found["pid"], False
+
+
+def _starts(folder: Path) -> bool:
+    """Tell whether a daemon that does not answer is starting: a hook has just called one, or it has the lock."""
+    if not folder.is_dir():
+        return False
+    try:
+        if time.time() - os.stat(hook.WAKING).st_mtime < hook.WAKE_AGAIN_S:
+            return True
+    except OSError:
+        pass
+    if not os.path.exists(LOCK):
+        return False
+    with only_one() as alone:
+        return not alone
 
 
 def _exit_status(process: int) -> int | None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from integrations.running import call, fail, running, tell
+from integrations.running import Daemon, call, fail, running, tell
 
 from coherence.core.errors import CoherenceError
 from coherence.fleet.fleet import Fleet
@@ -23,7 +23,7 @@ from coherence.integrations.daemon.control import (
     trend_of,
     unblock_agents,
 )
-from coherence.integrations.daemon.folder import control
+from coherence.integrations.daemon.folder import LOCK, control, stop_daemon
 from coherence.integrations.daemon.refusals import forget_refusals, store_refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the daemon needs Unix sockets")
@@ -44,6 +44,23 @@ def raw(sent: bytes) -> bytes:
         while part := line.recv(1 << 16):
             answer += part
     return answer
+
+
+def test_stop_daemon_ends_one_that_does_not_answer_yet(folder: Path) -> None:
+    assert stop_daemon(folder) is None and not folder.exists()
+    folder.mkdir(mode=0o700)
+    (folder / LOCK).touch()
+    assert stop_daemon(folder) is None  # nobody holds the lock
+    (folder / hook.WAKING).touch()  # as the hook does that starts it
+    process = Daemon(folder, ["daemon", "run", "--state", str(folder), "--store", str(folder / "store.db")])
+    try:
+        found = stop_daemon(folder)
+        assert found is not None and found[1], "it was not waited for"
+        assert process.wait(10) == 0
+        assert stop_daemon(folder) is None
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize(

@@ -119,11 +119,13 @@ def test_purge_session_while_events_come_begins_another_one(folder: Path) -> Non
         thread.start()
         try:
             while sent < 30:
+                assert thread.is_alive(), "a hook got no answer"
                 time.sleep(0.01)
             before = sent
             assert purge("s1").exit_code == 0
             after = sent
             while sent < after + 10:
+                assert thread.is_alive(), "a hook got no answer"
                 time.sleep(0.01)
         finally:
             over.set()
