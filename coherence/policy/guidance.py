@@ -179,7 +179,8 @@ def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit:
     pattern = pattern_of(finding)
     said = describe_calls(state) if pattern == HIJACK else finding.why
     why = one_line(said).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
-    why = f"{why[:1].upper()}{why[1:]}"
+    if why.partition(" ")[0] not in {action.tool for action in state.facts.actions}:  # whose names stay as they are
+        why = f"{why[:1].upper()}{why[1:]}"
     hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, state.facts)
     room = limit - len(hint) - 2 if hint else limit
     # In so little room the fact would be cut to nothing; it matters more than the hint.

@@ -81,6 +81,8 @@ class Usage(msgspec.Struct):
     output: int | None = msgspec.field(default=None, name="gen_ai.usage.output_tokens")
     cost_usd: float | None = msgspec.field(default=None, name="coherence.cost_usd")
     score: float | None = None
+    success: bool | None = None
+    where: str = ""
 
 
 class _Active(msgspec.Struct):
@@ -132,12 +134,15 @@ class Tally(msgspec.Struct, omit_defaults=True):
     first: int = 0
     """Number of the first one; 0 = none."""
     last_ts: float = 0.0
+    """Time of the newest event that is no judgement: a person who labels a session does not make it go on."""
     events: int = 0
     steps: int = 0
     calls: int = 0
     errors: int = 0
     ticks: int = 0
     """Readings."""
+    missed: int = 0
+    """Measurements since the newest reading that failed, or that there was no time for."""
     tokens: int = 0
     context: int | None = None
     """Tokens that the newest model call took, both ways."""
@@ -148,6 +153,8 @@ class Tally(msgspec.Struct, omit_defaults=True):
     """Number of the first user message; it is the goal where none is set."""
     ended: int = 0
     """Number of the newest outcome's event since the newest goal."""
+    success: bool | None = None
+    """``True`` if that outcome was a success; ``None`` = unknown."""
     measured: int = 0
     """Number of the newest tick with a reading."""
     decided: int = 0
@@ -165,6 +172,8 @@ class Tally(msgspec.Struct, omit_defaults=True):
     """Rules that are active at the newest tick."""
     rules: dict[str, int] = {}
     """Rule -> times that it became active."""
+    refused: int = 0
+    """Calls that were refused."""
     kinds: dict[str, int] = {}
     """Kind of decision -> readings that came to it."""
     lowest: float | None = None
@@ -177,7 +186,9 @@ class Tally(msgspec.Struct, omit_defaults=True):
     def add(self, row: EventRow) -> list[MarkRow]:
         """Count the next event; return what is looked for by its kind."""
         self.first = self.first or row.seq
-        self.through, self.last_ts, self.events = row.seq, max(self.last_ts, float(row.ts)), self.events + 1
+        self.through, self.events = row.seq, self.events + 1
+        if row.kind != "feedback":
+            self.last_ts = max(self.last_ts, float(row.ts))
         marks = [] if row.kind == "tick" else self._count(row)
         if row.decision is not None:
             marks += self._decide(row, row.decision)
@@ -212,6 +223,8 @@ class Tally(msgspec.Struct, omit_defaults=True):
             self.steps += role == "assistant"
             if role == "user" and not self.request:
                 self.request = row.seq
+        elif kind == "fault":
+            self.missed += read_usage(row.data).where == "measurement"
         elif kind == "usage":
             self._spend(read_usage(row.data))
         elif kind == "feedback":
@@ -220,9 +233,9 @@ class Tally(msgspec.Struct, omit_defaults=True):
             return [MarkRow("unblock" if ends else "feedback", row.seq, "", row.ts)]
         elif kind in ("goal", "outcome", "compaction"):
             if kind == "goal":
-                self.goal, self.ended = row.seq, 0
+                self.goal, self.ended, self.success = row.seq, 0, None
             elif kind == "outcome":
-                self.ended = row.seq
+                self.ended, self.success = row.seq, read_usage(row.data).success
             return [MarkRow(kind, row.seq, "", row.ts)]
         return []
 
@@ -245,12 +258,15 @@ class Tally(msgspec.Struct, omit_defaults=True):
             self.kinds[decided.kind] = self.kinds.get(decided.kind, 0) + 1
         marks = [MarkRow("finding", row.seq, rule, row.ts) for rule in begun]
         if decided.kind == "block":
-            marks.append(MarkRow("refusal", row.seq, read_usage(row.data).tool or "", row.ts))
+            tool = read_usage(row.data).tool or ""
+            self.refused += bool(tool)
+            marks.append(MarkRow("refusal", row.seq, tool, row.ts))
         return marks
 
     def _measure(self, seq: int, read: ReadingRow) -> None:
         letter, index = LETTERS.get(read.band or "", "?"), _plain(read.coherence_index)
-        self.measured, self.band, self.index, self.pressure = seq, letter, index, _plain(read.pressure)
+        self.missed, self.measured = 0, seq
+        self.band, self.index, self.pressure = letter, index, _plain(read.pressure)
         self.worst = worse(self.worst, letter)
         if index is not None:
             self.lowest = index if self.lowest is None else min(self.lowest, index)

@@ -20,6 +20,7 @@ from coherence.store.rows import EventRow, SessionRow
 from coherence.store.runs import newest_run, write_label
 from coherence.store.store import Store
 from coherence.store.told import ToldFiring, ToldRefusal, find_told
+from coherence.views.words import COMMENT
 
 Label: TypeAlias = Literal["good", "bad"]
 """``good`` = it was right or went well, ``bad`` = a false alarm or it went wrong."""
@@ -69,7 +70,8 @@ def label_session(
     with store.transaction() as transaction:
         write_label(transaction, agent, began, number, None if label is None else label == "good")
     if comment.strip():
-        append(store, row, Feedback(text=comment.strip(), about=NOTE))
+        lead = "" if label is None else COMMENT.format(label=label)
+        append(store, row, Feedback(text=f"{lead}{comment.strip()}", about=NOTE))
     return number
 
 

@@ -27,6 +27,9 @@ HELD = 16
 """Sessions whose ticks and marks are held, those asked for last."""
 
 
+WHOLE = 2_000
+"""Characters of a cause as a whole."""
+
 MARKS = 1_000
 """Marks of one answer, the newest."""
 
@@ -150,6 +153,13 @@ class Courses:
         """Return the newest goal of a prepared session, and why its light is what it is, each on one line."""
         # another thread may have begun anew meanwhile
         return self._words.get(row.id, ((), "", ""))[1:]
+
+    def whole_cause(self, row: SessionRow) -> str:
+        """Return why the light of a session is what it is, in at most :data:`WHOLE` characters."""
+        _, *places = _places(self.tally(row))
+        events = events_at(self._store, [(row.id, place) for place in places if place])
+        decided, measured = (events.get((row.id, place)) for place in places)
+        return cause_text(decided, measured, WHOLE)
 
     def _tally(self, number: int) -> Tally:
         folded = self._folded.get(number)

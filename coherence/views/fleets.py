@@ -6,11 +6,15 @@ from collections.abc import Mapping
 
 from coherence.fleet.trust import TrustGraph, TrustState
 from coherence.store.store import Store
+from coherence.store.tally import BANDS, FROM_BEST
 from coherence.views.shapes import FleetAgent, FleetView, SessionLine, TrustEdge
+
+RANKS = {BANDS[letter]: rank for rank, letter in enumerate(FROM_BEST)}
+"""Band -> its place from the best."""
 
 
 def fleet_view(store: Store, newest: Mapping[str, SessionLine]) -> FleetView:
-    """Return all agents with their newest sessions, and who is affected by whom."""
+    """Return all agents with their newest sessions, the worst light first, and who is affected by whom."""
     kept = store.trust()
     graph = TrustGraph(None if kept is None else TrustState.from_json(kept))
     for agent in newest:
@@ -32,6 +36,7 @@ def fleet_view(store: Store, newest: Mapping[str, SessionLine]) -> FleetView:
                 live=line is not None and line.live,
             )
         )
+    agents.sort(key=lambda each: (-RANKS[each.band], -each.pressure, each.agent))
     edges = tuple(
         TrustEdge(edge.source, edge.target, edge.weight, edge.weight * reached[edge.source].value, edge.fixed)
         for edge in graph.edges()

@@ -10,6 +10,12 @@ from coherence.store.rows import SessionRow
 from coherence.store.tally import BANDS, FROM_BEST, Tally
 from coherence.views.shapes import SessionLine
 
+OUTCOMES = {True: "succeeded", False: "failed", None: "ended"}
+"""Success of a task that is over -> its outcome in a word."""
+
+MISSED = 10
+"""Measurements in a row without which nothing can be said of a session."""
+
 LIVE_S = 60.0
 """Seconds after its newest event for which a session counts as live."""
 
@@ -47,7 +53,7 @@ def line_of(
         worst=BANDS[tally.worst],
         index=tally.index,
         pressure=tally.pressure,
-        cause=words[1],
+        cause=words[1] or missed_text(tally),
         decision=tally.decision,
         strip=tally.strip,
         spark=tuple(tally.spark),
@@ -56,13 +62,42 @@ def line_of(
         context=context,
         label=label,
         rules=tuple(sorted(tally.rules, key=lambda rule: (-tally.rules[rule], rule))),
-        live=tally.events > 0 and not tally.ended and time.time() - LIVE_S <= tally.last_ts,
+        refused=tally.refused,
+        outcome=OUTCOMES[tally.success] if tally.ended else "",
+        live=is_live(tally),
     )
+
+
+def is_live(tally: Tally) -> bool:
+    """Tell whether a session goes on: its newest event is recent, and its task has no outcome."""
+    return tally.events > 0 and not tally.ended and time.time() - LIVE_S <= tally.last_ts
+
+
+STATES: dict[str, Callable[[Tally], bool]] = {
+    "running": is_live,
+    "open": lambda tally: not tally.ended,
+    "succeeded": lambda tally: tally.ended > 0 and tally.success is True,
+    "failed": lambda tally: tally.ended > 0 and tally.success is False,
+}
+"""State that is asked for -> whether a session is in it."""
+
+
+def missed_text(tally: Tally) -> str:
+    """Return that steps of a session are not measured, if none of so many in a row was; else nothing."""
+    if tally.missed < MISSED:
+        return ""
+    return f"not measured: the newest {tally.missed:,} measurements failed, or came too late (see its faults)"
+
+
+def _in_trouble(tally: Tally) -> bool:
+    return tally.decision in KINDS[2:] or tally.band in "or" or tally.missed >= MISSED
 
 
 ORDERS: dict[str, Callable[[SessionRow, Tally], tuple[object, ...]]] = {
     # how it stands now comes before how it stood, then the lower index, then the newer
     "worst": lambda row, tally: (
+        # of those in trouble, the ones that can still be helped come first
+        (2 if tally.ended == 0 else 1) * -_in_trouble(tally),
         -KINDS.index(tally.decision) if tally.decision in KINDS[2:] else 0,
         -FROM_BEST.index(tally.band),
         -FROM_BEST.index(tally.worst),

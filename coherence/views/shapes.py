@@ -46,6 +46,10 @@ class SessionLine(msgspec.Struct, frozen=True):
     """``good`` or ``bad``."""
     rules: tuple[str, ...]
     """Rules that fired, the most frequent first."""
+    refused: int
+    """Calls that were refused."""
+    outcome: str
+    """``succeeded``, ``failed``, or ``ended`` where nobody said which; empty while the task goes on."""
     live: bool
     """``True`` if its newest event is less than a minute old, and none was an outcome of the task since its goal."""
 
@@ -161,9 +165,10 @@ class FiringView(msgspec.Struct, frozen=True):
     delivered: bool
     text: str
     effect: str
-    """Outcome in words; ``not measured yet`` before there is one."""
-    helped: bool | None
-    """``True`` if the error was resolved or the pressure fell; ``None`` if that is unknown, or it was not delivered."""
+    """Outcome in words; ``not measured yet`` before there is one, no figures of what is not known to have arrived."""
+    verdict: str
+    """``better``, ``worse`` or ``mixed``: how things stood after it, which is no proof that it was the reason; empty if
+    nothing is known, or it was not delivered."""
     label: str | None
     lesson: int | None = None
     """Id of the lesson whose fix the text names."""
@@ -185,6 +190,10 @@ class RefusalView(msgspec.Struct, frozen=True):
     """Reason given by whoever let it through."""
     agent: str = ""
     session: str = ""
+    count: int = 1
+    """Decisions in a row that refused all calls, of which this is the newest."""
+    since: int = 0
+    """Number of the first one's event."""
 
 
 class StepView(msgspec.Struct, frozen=True):
@@ -265,6 +274,10 @@ class SessionView(msgspec.Struct, frozen=True):
     last: int = 0
     subagents: tuple[tuple[str, str], ...] = ()
     """(agent, session) of those that it started."""
+    cause: str = ""
+    """Reason of the light as a whole, of which the line has the beginning."""
+    comment: str = ""
+    """Newest comment on a label."""
 
 
 class RateView(msgspec.Struct, frozen=True):

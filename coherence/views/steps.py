@@ -16,6 +16,7 @@ from coherence.store.store import Store
 from coherence.store.tally import read_usage
 from coherence.views.events import evidence_of, view_of
 from coherence.views.shapes import EvidenceView, FindingView, FiringView, RefusalView, StepView
+from coherence.views.words import is_cause
 
 REACH = 100
 """Events before and after one among which its step is looked for."""
@@ -87,7 +88,8 @@ def step_view(
     reading = None if told is None else told.reading
     decisions = [result.decision for _, result in results]
     decision = max(decisions, key=_severity, default=None)
-    findings = _active(decisions if told is None else [*[each for each in decisions if not each], told.decision])
+    telling = decisions if told is None else [*[each for each in decisions if not each], told.decision]
+    findings = _active(telling, "" if reading is None else reading.cause)
     return StepView(
         seq=0 if tick is None else tick.seq,
         step=step,
@@ -122,11 +124,12 @@ def _is_silent(event: EventRow) -> bool:
     return event.kind == "tick" and event.reading is not None
 
 
-def _active(decisions: Sequence[Decision]) -> list[Finding]:
+def _active(decisions: Sequence[Decision], cause: str) -> list[Finding]:
+    """Return the active findings, the most severe first, of equals the one that gave the band."""
     found: dict[str, Finding] = {}
     for decision in decisions:
         found |= {each.rule: each for each in decision.findings if each.active}
-    return sorted(found.values(), key=lambda each: -KINDS.index(each.severity))
+    return sorted(found.values(), key=lambda each: (-KINDS.index(each.severity), not is_cause(each.rule, cause)))
 
 
 def _finding(store: Store, row: SessionRow, finding: Finding) -> FindingView:

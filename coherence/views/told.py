@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from coherence.core.events import BLOCK, Feedback, decode_event
 from coherence.core.readings import excerpt, number_of
@@ -21,7 +23,12 @@ MOST = 500
 
 LABELS = {True: "good", False: "bad"}
 
+CHANGE = 0.05
+"""Change of pressure from which on it says something."""
+
 UNMEASURED = "not measured yet"
+
+UNHEARD = "not known to have arrived, so its effect is not known either"
 
 
 class Told:
@@ -72,7 +79,7 @@ class Told:
         judged = [mark.seq for mark in course.marks(("feedback", "unblock"), wanted[0].seq)]
         events = events_numbered(self._store, row.id, [*(mark.seq for mark in wanted), *judged])
         answers = [(seq, answer) for seq in judged if seq in events and (answer := _answer(events[seq])) is not None]
-        return tuple(
+        return _joined(
             self._refusal(told_refusal(row, events[mark.seq], mark.name), marks, answers)
             for mark in reversed(wanted)
             if mark.seq in events
@@ -86,7 +93,7 @@ class Told:
         # if it was not for what the call is itself, whatever ends a block ends it
         stands = all(finding.rule not in OF_ONE_CALL for finding in blocking)
         until = next((mark.seq for mark in marks if mark.seq > refusal.seq and _replaces(mark)), None)
-        end = next((each for seq, each in answers if _lets_through(seq, each, refusal.seq, stands, until)), None)
+        end = next((each for seq, each in answers if lets_through(seq, each, refusal.seq, stands, until)), None)
         judged = [each.score for _, each in answers if each.decision == refusal.seq]
         return RefusalView(
             id=refusal.id,
@@ -118,11 +125,27 @@ def _firing(
         arm=firing.arm,
         delivered=firing.delivered,
         text=firing.text,
-        effect=effect_in_words(outcomes),
-        helped=helped(outcomes) if firing.delivered else None,
+        effect=effect_of(firing, outcomes),
+        verdict=verdict_of(outcomes) if firing.delivered else "",
         label=None if label is None else LABELS[label],
         lesson=None if guidance is None else guidance.lesson,
     )
+
+
+def _joined(refusals: Iterable[RefusalView]) -> tuple[RefusalView, ...]:
+    """Return refusals, the newest first: those in a row that refuse all calls for the same rules are one."""
+    found: list[RefusalView] = []
+    for each in refusals:
+        newer = found[-1] if found else None
+        if newer is not None and _kind_of(newer) == _kind_of(each) and not each.tool and each.label is None:
+            found[-1] = msgspec.structs.replace(newer, count=newer.count + 1, since=each.seq)
+        else:
+            found.append(msgspec.structs.replace(each, since=each.seq))
+    return tuple(found)
+
+
+def _kind_of(refusal: RefusalView) -> tuple[object, ...]:
+    return refusal.tool, refusal.unblocked, refusal.reason, set(refusal.rules)
 
 
 def _answer(event: EventRow) -> Feedback | None:
@@ -139,7 +162,20 @@ def _replaces(mark: MarkRow) -> bool:
     return mark.kind == "goal" or (mark.kind == "refusal" and bool(mark.name))
 
 
-def _lets_through(seq: int, answer: Feedback, refusal: int, stands: bool, until: int | None) -> bool:
+def lets_through(seq: int, answer: Feedback, refusal: int, stands: bool, until: int | None) -> bool:
+    """Tell whether an answer to a block, an event of this number, lets a refused call through.
+
+    Parameters
+    ----------
+    seq, answer : int, Feedback
+        Number and content of the answer.
+    refusal : int
+        Number of the refused call.
+    stands : bool
+        True if it was not refused for what it is itself: whatever ends a block ends it.
+    until : int or None
+        Number of the next refused call or goal, from which on it is not the newest.
+    """
     if seq <= refusal or answer.score is not None:
         return False
     if answer.decision is not None:
@@ -151,6 +187,13 @@ def shown_outcome(outcomes: Sequence[FiringOutcomeRow]) -> FiringOutcomeRow | No
     """Return the outcome that says most: five actions later, else the farthest before, else the nearest after."""
     known = {each.horizon: each for each in outcomes}
     return next((known[horizon] for horizon in (5, 1, 10, 0) if horizon in known), None)
+
+
+def effect_of(firing: ToldFiring, outcomes: Sequence[FiringOutcomeRow]) -> str:
+    """Return what came of a firing, or why nothing can be said: only what arrived can have helped."""
+    if firing.arm == "control":
+        return f"without it: {effect_in_words(outcomes)}"
+    return effect_in_words(outcomes) if firing.delivered else UNHEARD
 
 
 def effect_in_words(outcomes: Sequence[FiringOutcomeRow]) -> str:
@@ -179,13 +222,26 @@ def effect_in_words(outcomes: Sequence[FiringOutcomeRow]) -> str:
     return "; ".join(told) or f"unknown {when}"
 
 
-def helped(outcomes: Sequence[FiringOutcomeRow]) -> bool | None:
-    """Tell whether things were better after a firing, which is no proof that it was the reason; ``None`` = unknown."""
+def verdict_of(outcomes: Sequence[FiringOutcomeRow]) -> str:
+    """Return how things stood after a firing, beside before: ``better``, ``worse``, ``mixed``, or empty = unknown.
+
+    The outcome of the task counts where neither error nor pressure tells more.
+
+    Examples
+    --------
+    >>> verdict_of([FiringOutcomeRow(firing="x-1", horizon=5, error_resolved=True, pressure_change=0.2)])
+    'better'
+    >>> verdict_of([FiringOutcomeRow(firing="x-1", horizon=5, error_resolved=True, pressure_change=-0.2)])
+    'mixed'
+    """
     found = shown_outcome(outcomes)
     if found is None:
-        return None
-    if found.error_resolved is not None:
-        return found.error_resolved
-    if found.pressure_change:
-        return found.pressure_change > 0
-    return found.task_success
+        return ""
+    signs = {found.error_resolved} if found.error_resolved is not None else set[bool]()
+    if found.pressure_change is not None and abs(found.pressure_change) >= CHANGE:
+        signs.add(found.pressure_change > 0)
+    if not signs and found.task_success is not None:
+        signs = {found.task_success}
+    if len(signs) == 2:
+        return "mixed"
+    return "" if not signs else "better" if True in signs else "worse"

@@ -28,7 +28,7 @@ from coherence.store.told import newest_firings
 from coherence.views.comparisons import findings_of, rates_of
 from coherence.views.courses import Courses
 from coherence.views.events import view_of
-from coherence.views.lines import line_of, ordered
+from coherence.views.lines import STATES, line_of, ordered
 from coherence.views.shapes import (
     Comparison,
     EventView,
@@ -46,7 +46,7 @@ from coherence.views.shapes import (
 from coherence.views.steps import around, step_view
 from coherence.views.timelines import timeline_of
 from coherence.views.told import LABELS, Told
-from coherence.views.words import goal_text
+from coherence.views.words import comment_text, goal_text
 
 MAX_LIMIT = 1_000
 """Rows of one answer, at most."""
@@ -56,6 +56,9 @@ MAX_POINTS = 5_000
 
 FIRINGS = 200
 """Firings of a session that are shown, the newest."""
+
+JUDGED = 50
+"""Judgements of a session among which the comment on its label is looked for, the newest."""
 
 NAMED = 5
 """Sessions that an error names, and goals of a session that are told, the newest."""
@@ -147,6 +150,7 @@ class Views:
         since: float | None = None,
         until: float | None = None,
         label: str | None = None,
+        state: str | None = None,
         sort: str = "worst",
         limit: int = 100,
         offset: int = 0,
@@ -158,6 +162,8 @@ class Views:
         agent, band, rule, label : str, optional
             Only this agent's sessions; those whose light is this colour now; those in which this rule fired; those
             labelled ``good`` or ``bad``, or not labelled (``none``).
+        state : {"running", "open", "succeeded", "failed"}, optional
+            Only those that go on, that have no outcome, or whose outcome was this.
         text : str, optional
             Only those whose agent, session, goal or events hold this text, in whatever case.
         since, until : float, optional
@@ -170,8 +176,10 @@ class Views:
         Raises
         ------
         ValueError
-            There is no such order.
+            There is no such order or state.
         """
+        if state is not None and state not in STATES:
+            raise ValueError(f"state must be one of {', '.join(STATES)}, not {state!r}")
         newest = self.newest()
         found = self._courses.all()
         labels = run_labels(self._kept)
@@ -183,6 +191,7 @@ class Views:
             and (rule is None or rule in tally.rules)
             and (since is None or max(tally.last_ts, row.started) >= since)
             and (until is None or row.started <= until)
+            and (state is None or STATES[state](tally))
             and (label is None or (self._label(row, labels) or "none") == label)
         ]
         partial = False
@@ -262,8 +271,9 @@ class Views:
         events = events_numbered(self._kept, row.id, sorted({*goals, tally.ended}))
         first, last = session_span(self._kept, row.id)
         lessons = [each.lesson for each in firings if each.lesson is not None]
+        line = self._line(row, tally)
         return SessionView(
-            line=self._line(row, tally),
+            line=line,
             firings=firings,
             refusals=self._told.refusals(row),
             lessons=session_lessons(self._kept, agent, session, lessons),
@@ -278,7 +288,16 @@ class Views:
                 for each, _ in self._courses.all()
                 if each.parent == agent and _same_run(each.session, session)
             ),
+            cause=self._courses.whole_cause(row),
+            comment=self._comment(row, line.label),
         )
+
+    def _comment(self, row: SessionRow, label: str | None) -> str:
+        """Return the newest comment on a session's label, if it is among its newest judgements."""
+        marks = [] if label is None else self._courses.of(row).marks(("feedback",), limit=JUDGED)
+        events = events_numbered(self._kept, row.id, [mark.seq for mark in marks])
+        found = (comment_text(events[mark.seq], label) for mark in reversed(marks) if mark.seq in events)
+        return next(filter(None, found), "")
 
     def timeline(
         self, agent: str, session: str, *, first: int = 1, last: int | None = None, points: int = 600

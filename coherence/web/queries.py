@@ -42,6 +42,7 @@ class OverviewQuery(Query, frozen=True):
     since: Time | None = None
     until: Time | None = None
     label: Literal["good", "bad", "none"] | None = None
+    state: Literal["running", "open", "succeeded", "failed"] | None = None
     sort: Literal["worst", "newest", "cost", "steps", "agent"] = "worst"
     limit: Limit = 100
     offset: Number = 0

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -78,7 +79,7 @@ class WebServer:
         host_names: Iterable[str] = (),
         version: str = "",
     ) -> None:
-        self._source = StoreSource(store)
+        self._source, self._writes = StoreSource(store), writes
         try:
             self._socket = _listen(port)
         except BaseException:
@@ -109,7 +110,8 @@ class WebServer:
 
     def serve_forever(self) -> None:
         """Answer requests until :meth:`shutdown`, or SIGINT or SIGTERM in the main thread, which is raised again."""
-        threading.Thread(target=self._source.warm, name="coherence-serve-warm", daemon=True).start()
+        warm = partial(self._source.warm, counts=self._writes)
+        threading.Thread(target=warm, name="coherence-serve-warm", daemon=True).start()
         self._server.run(sockets=[self._socket])
 
     def shutdown(self) -> None:

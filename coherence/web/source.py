@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coherence.core.readings import one_line
 from coherence.store.errors import StoreError
 from coherence.store.open import HEADER_BYTES, MAGIC, FileId, file_id, kind_in_words
+from coherence.store.recount import count_uncounted
 from coherence.store.store import Store
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 WAIT_S = 2.0
 """Seconds that a page waits for a process that keeps the store locked."""
+
+
+COUNTED_S = 600.0
+"""Seconds after which no further session is counted; about 6,000,000 events."""
 
 
 class OpenStore:
@@ -100,10 +105,18 @@ class StoreSource:
             self._current = _open(self.path)
             return self._current
 
-    def warm(self) -> None:
-        """Read the store once, so that the first page need not wait for it; what goes wrong, a page is told later."""
+    def warm(self, *, counts: bool) -> None:
+        """Read the store once, so that the first page need not wait for it; what goes wrong, a page is told later.
+
+        Parameters
+        ----------
+        counts : bool
+            Count the sessions that an earlier version wrote, so that no later start has to read all their events.
+        """
         with suppress(StoreError):
             self.current().views.overview(limit=1)
+            if counts:
+                count_uncounted(self.current().store, limit_s=COUNTED_S)
 
     def trace(self) -> Trace:
         """Return a mark of what was written last; it asks the file system only."""

@@ -40,7 +40,14 @@ def test_label_session_is_seen_by_views_and_by_the_commands(path: Path) -> None:
             assert views.overview().lines[0].label == label == views.session("a", "s").line.label
             assert session_label(store, "a", "s") == {"good": True, "bad": False, None: None}[label]
             assert [line.label for line in views.overview(label=label or "none").lines] == [label]
-        assert [event.text for event in views.events("a", "s", kind="feedback")] == ["as I saw it"] * 3
+            assert views.session("a", "s").comment == ("" if label is None else "as I saw it")
+        assert [event.text for event in views.events("a", "s", kind="feedback")] == [
+            "labelled good: as I saw it",
+            "labelled bad: as I saw it",
+            "as I saw it",
+        ]
+        assert label_session(store, "a", "s", "good") == 1
+        assert views.session("a", "s").comment == "as I saw it", "that of the label before"
         assert store.verify() == []
         row = store.session("a", "s")
         assert row is not None

@@ -12,11 +12,15 @@ import msgspec
 import pytest
 
 from coherence import Monitor
+from coherence.core.events import Fault, encode_event
 from coherence.core.readings import Band
 from coherence.fleet.fleet import Fleet
 from coherence.store.errors import StoreError
+from coherence.store.rows import EventRow
 from coherence.store.store import Store
 from coherence.store.tally import PARTS
+from coherence.views.changes import label_session
+from coherence.views.lines import MISSED, STATES
 from coherence.views.views import Views
 from views.recorded import begun, fails, works
 
@@ -86,6 +90,73 @@ def test_views_overview_a_session_that_ended_or_is_old_is_not_live(path: Path, m
         monkeypatch.setattr(time, "time", lambda: now + 61)
         assert not any(line.live for line in views.overview().lines)
         assert [views.session("a", name).ended for name in ("ended", "old", "again")] == ["the task succeeded", "", ""]
+
+
+def test_views_overview_a_label_is_no_life_of_the_agent(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as m:
+        works(m, 2)
+    with Store(path) as store, Views(store) as views:
+        before = views.overview().lines[0]
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 3600.0)
+        label_session(store, "a", "s", "bad", "it did nothing")
+        after = views.overview().lines[0]
+        assert (after.last_ts, after.live, after.label) == (before.last_ts, False, "bad")
+        assert after.events == before.events + 1
+
+
+def test_views_overview_states_and_the_worst_that_go_on_come_first(path: Path) -> None:
+    for session, success in (("won", True), ("lost", False), ("over", None)):
+        with begun(path, session=session) as m:
+            works(m, 2)
+            m.outcome(success=success)
+    with begun(path, session="failed in trouble") as m:
+        fails(m, 9)
+        m.outcome(success=False)
+    with begun(path, session="in trouble") as m:
+        fails(m, 9)
+    with begun(path, session="new task") as m:
+        works(m, 1)
+        m.outcome(success=False)
+        m.goal("another task")
+    with Views(path) as views:
+        outcomes = {line.session: line.outcome for line in views.overview().lines}
+        assert outcomes == {
+            "won": "succeeded",
+            "lost": "failed",
+            "over": "ended",
+            "failed in trouble": "failed",
+            "in trouble": "",
+            "new task": "",
+        }
+        found = {state: {line.session for line in views.overview(state=state).lines} for state in STATES}
+        assert found == {
+            "running": {"in trouble", "new task"},
+            "open": {"in trouble", "new task"},
+            "succeeded": {"won"},
+            "failed": {"lost", "failed in trouble"},
+        }
+        assert [line.session for line in views.overview().lines[:2]] == ["in trouble", "failed in trouble"]
+        with pytest.raises(ValueError, match="state must be one of running, open, succeeded, failed, not 'good'"):
+            views.overview(state="good")
+
+
+def test_views_overview_a_session_that_is_not_measured_any_more_says_so(path: Path) -> None:
+    with begun(path) as m:
+        works(m, 2)
+    with Store(path) as store:
+        row = store.session("a", "s")
+        assert row is not None
+        fault = encode_event(Fault("measurement", "dropped", "no measurement of this step: 500 events wait"))
+        last = store.last_seq(row.id)
+        with store.transaction() as transaction:
+            rows = [EventRow(last + at, 1.0, "fault", fault) for at in range(1, MISSED + 1)]
+            transaction.add_events(row, rows[:-1])
+        with Views(store) as views:
+            assert views.overview().lines[0].cause == ""
+            with store.transaction() as transaction:
+                transaction.add_events(row, rows[-1:])
+            assert views.overview().lines[0].cause.startswith(f"not measured: the newest {MISSED} measurements")
 
 
 def test_views_overview_strip_keeps_the_worst_of_each_part(path: Path) -> None:

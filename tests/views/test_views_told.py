@@ -21,6 +21,7 @@ from coherence.store.recount import count_uncounted
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow
 from coherence.store.store import Store
 from coherence.views.shapes import FiringView
+from coherence.views.told import UNHEARD
 from coherence.views.views import Views
 from views.recorded import begun, fails, works
 
@@ -62,9 +63,9 @@ def test_firings_are_told_with_delivery_effect_and_label_as_by_explain(path: Pat
         outcome = next(each for each in explained(path, first.id)["outcomes"] if each["horizon"] == 5)
         sign = "+" if outcome["pressure_change"] < 0 else "−"
         assert first.effect.startswith(f"pressure {sign}{abs(outcome['pressure_change']):.2f} after 5 steps")
-        assert "error not resolved" in first.effect and first.helped is False
+        assert "error not resolved" in first.effect and first.verdict == "worse"
         newest = found[0]
-        assert not newest.delivered
+        assert not newest.delivered and newest.effect == UNHEARD and newest.verdict == ""
         marks = {mark.seq: mark for mark in views.timeline("a", "s").marks if mark.kind == "firing"}
         assert sorted(marks) == sorted(each.seq for each in found)
         assert marks[first.seq].text.startswith(f"{first.pattern}: {first.text[:20]}")
@@ -83,8 +84,8 @@ def test_firings_without_an_outcome_say_so_and_a_recovery_helped(path: Path) -> 
             m.decide()
     with Views(path) as views:
         (after,) = views.firings()
-    assert (before.effect, before.helped, before.delivered) == ("not measured yet", None, True)
-    assert after.effect.endswith("error resolved") and after.helped is True
+    assert (before.effect, before.verdict, before.delivered) == ("not measured yet", "", True)
+    assert after.effect.endswith("error resolved") and after.verdict == "better"
 
 
 def test_refusals_are_told_with_their_end_and_label_as_by_explain(path: Path) -> None:
@@ -97,6 +98,7 @@ def test_refusals_are_told_with_their_end_and_label_as_by_explain(path: Path) ->
         m.flush()
         with Views(path) as views:
             line = views.overview().lines[0]
+            assert line.refused == 3  # as many as were asked about
             assert line.decision == "block" and line.cause == three.message[: len(line.cause) - 1] + line.cause[-1:]
         m.confirm(one)
         m.unblock("a person looked", decision=three)
@@ -117,6 +119,29 @@ def test_refusals_are_told_with_their_end_and_label_as_by_explain(path: Path) ->
         assert kinds.count("refusal") == 3 and "unblock" in kinds
         step = views.step("a", "s", two.seq)
         assert two.seq in [each.seq for each in step.refusals] and step.decision == "block"
+
+
+def test_refusals_of_all_calls_in_a_row_are_told_as_one(path: Path) -> None:
+    with begun(path, goal="Tell me what is in this folder.", budget={"tokens": 100}) as m:
+        refused = []
+        for _ in range(3):
+            m.usage(tokens_in=200, tokens_out=10)
+            refused.append(m.decide())
+        call = m.check("Bash", {"command": "ls"})
+        assert {each.kind for each in [*refused, call]} == {"block"}
+        m.confirm(refused[2])
+        m.flush()
+        with Views(path) as views:
+            one, _ = views.session("a", "s").refusals
+        assert (one.tool, one.since, one.count) == ("Bash", call.seq, 1)
+        m.confirm(refused[1])
+    with Views(path) as views:
+        told = views.session("a", "s").refusals[1:]
+        assert [(each.seq, each.since, each.count, each.label) for each in told] == [
+            (refused[2].seq, refused[2].seq, 1, "good"),
+            (refused[1].seq, refused[0].seq, 2, "good"),
+        ]
+        assert views.overview().lines[0].refused == 1, "one call was asked about"
 
 
 def test_refusals_an_unblock_lets_only_the_newest_call_through(path: Path) -> None:

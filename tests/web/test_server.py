@@ -55,6 +55,23 @@ def test_overview_has_a_row_for_each_session_and_filters(served: Served) -> None
     assert answered(served.client.get("/api/overview?agent=&band=&since="))["matched"] == 3
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_serve_forever_counts_what_an_earlier_version_wrote_if_it_may_write(tmp_path: Path, writes: bool) -> None:
+    path = tmp_path / "runs.db"
+    record(path)
+    count = "SELECT count(*) FROM tallies"
+    with Store(path) as store:
+        with store.transaction() as transaction:
+            for table in ("tallies", "points", "marks"):  # as a store of such a version has them
+                transaction.execute(f"DELETE FROM {table}")
+        with serving(path, writes=writes) as found:
+            assert answered(found.client.get("/api/overview"))["lines"][0]["steps"] == 8  # 4 calls, 4 messages
+            end = time.monotonic() + (WAIT_S if writes else 0.5)
+            while (counted := list(store.fetch(count)) == [(1,)]) != writes and time.monotonic() < end:
+                time.sleep(0.02)
+            assert counted == writes
+
+
 def test_session_is_found_by_whatever_name_it_has(served: Served) -> None:
     found = answered(served.client.get("/api/session", params={"agent": "coder/helper", "session": "a b/ü%?#&"}))
     assert found["line"]["agent"] == "coder/helper" and found["line"]["goal"] == "fix the login test"
