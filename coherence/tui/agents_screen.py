@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from coherence.tui.agent_rows import Columns, card_of, card_title, counts_of, rows_of
+from coherence.tui.agent_rows import Columns, card_of, card_title, heading, rows_of
 from coherence.tui.agent_tree import RANKS, Key, Node, key_of, tree_of
 from coherence.tui.filters import PAGE, SORTS, Filter, choices_of
 from coherence.tui.line_view import HelpLine, Lines, LineView, RowList
-from coherence.tui.lines import Line, cropped
-from coherence.tui.palette import LETTERS, SHAPES
+from coherence.tui.lines import Line, middle_cut
+from coherence.tui.palette import SHAPES
 from coherence.tui.reader import TROUBLE, Answer
 from coherence.tui.watch_screen import EMPTY, WatchScreen, trouble_lines
 
@@ -26,6 +26,9 @@ WIDE = 150
 
 NEWS_S = 30.0
 """Seconds for which a light that became worse is told of."""
+
+NEWS = 20
+"""Cells of the agent's name there."""
 
 
 class AgentsScreen(WatchScreen):
@@ -65,6 +68,8 @@ class AgentsScreen(WatchScreen):
         self._folded: set[Key] = set()
         self._bands: dict[Key, str] = {}
         self._news: tuple[Line, float] = ((), 0.0)
+        self._turned = False
+        """``True`` until there are rows of another order or filter, whose first one is then chosen."""
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -103,9 +108,12 @@ class AgentsScreen(WatchScreen):
         """Take an overview or the session of the card."""
         super().take(answer)
         if answer.name == "overview" and not answer.error:
-            self._overview = answer.value
-            self._hear(answer.value)
+            asked, self._overview = answer.value
+            self._hear(answer.value[1])
             self.draw()
+            if self._turned and asked == self.filter:
+                self._turned = False
+                self._choose_first()
         elif answer.name == "card":
             self._view = answer.value
             self._draw_card()
@@ -120,14 +128,14 @@ class AgentsScreen(WatchScreen):
         overview = self._overview
         self._draw_title()
         agents = self.query_one("#agents", RowList)
-        width = agents.scrollable_content_region.width or self.app.size.width
+        width = agents.scrollable_content_region.width or self.app.size.width - 1
         bare = overview is None or not overview.lines
         self.set_class(bare, "bare")
         if overview is None:
             agents.show_rows([])
             trouble = self.face.trouble
             path = str(self.face.path)
-            agents.show(trouble_lines(path, trouble, width) if trouble else [(), ((f"  reading {path} …", "dim"),)])
+            agents.show(trouble_lines(path, trouble, width) if trouble else [(), ((f"  reading {path}", "dim"),)])
         elif not overview.lines:
             agents.show_rows([])
             none: list[Line] = [(), (("  No session fits ", ""), (self.filter.in_words(), "title")), ()]
@@ -138,9 +146,14 @@ class AgentsScreen(WatchScreen):
             first = agents.chosen is None
             agents.show_rows(rows_of(self._tree_nodes, width, self.face.clock(), self.face.muted))
             if first and self.filter.sort == "worst":
-                agents.choose(key_of(overview.lines[0]))
+                self._choose_first()
         self._draw_card()
         self._draw_keys(bare)
+
+    def _choose_first(self) -> None:
+        """Choose the first session of the order, which may stand below the one that started it."""
+        if self._overview is not None and self._overview.lines:
+            self.query_one("#agents", RowList).choose(key_of(self._overview.lines[0]), top=True)
 
     def _draw_keys(self, bare: bool) -> None:
         keys = self.query_one(HelpLine)
@@ -162,16 +175,16 @@ class AgentsScreen(WatchScreen):
         )
 
     def _draw_title(self) -> None:
-        left: Line = (("coherence watch ", "title"), (f" {self.face.path.name} ", "dim"))
+        asked: Line = ()
+        if self.filter.sort != "worst":
+            asked = ((f"{self.filter.sort} first  " if self.filter.sort != "agent" else "by agent  ", "accent"),)
         words = self.filter.in_words()
         if words:
-            left = (*left, (f" only {words} ", "mark"))
-        if self.filter.sort != "worst":
-            left = (*left, (f" {self.filter.sort} first" if self.filter.sort != "agent" else " by agent", "accent"))
+            asked = (*asked, (f" only {words} ", "mark"))
         news, at = self._news
-        if news and self.face.clock() - at < NEWS_S:
-            left = (*left, ("  ", ""), *news)
-        right = counts_of(self._overview, self.face.muted) if self._overview is not None else ()
+        if self.face.clock() - at < NEWS_S:
+            asked = (*asked, *news)
+        left, right = heading(self.face.path.name, self._overview, self.face.muted, asked, self.app.size.width)
         self.query_one("#title", Lines).show([self.title_line(left, right)])
 
     def _draw_card(self) -> None:
@@ -194,12 +207,13 @@ class AgentsScreen(WatchScreen):
             key, before = key_of(line), self._bands.get(key_of(line))
             worse = before is not None and RANKS[line.band] < RANKS[before] and line.band in ("red", "orange")
             if worse and key not in self.face.muted:
-                news = ((f"{SHAPES[line.band]} {LETTERS[line.band]} {line.agent} turned {line.band}", line.band),)
-                self._news = cropped(news, 40), self.face.clock()
+                news = f" {SHAPES[line.band]} turned {line.band}: {middle_cut(line.agent, NEWS)} "
+                self._news = ((news, line.band),), self.face.clock()
             self._bands[key] = line.band
 
     def _ask(self) -> None:
-        self.face.reader.ask("overview", self.filter.ask)
+        asked = self.filter
+        self.face.reader.ask("overview", lambda views: (asked, asked.ask(views)))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         """Read the chosen session, and more of them at the end."""
@@ -209,7 +223,7 @@ class AgentsScreen(WatchScreen):
         self.face.reader.ask("card", lambda views: views.session(agent, session))
         overview = self._overview
         if message.rows.is_last and overview is not None and len(overview.lines) < overview.matched:
-            self._set(limit=self.filter.limit + PAGE)
+            self._set(more=True, limit=self.filter.limit + PAGE)
         self._draw_card()
 
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
@@ -217,15 +231,16 @@ class AgentsScreen(WatchScreen):
         if isinstance(message.key, tuple):
             self._open(message.key)
 
-    def _open(self, key: Key, seq: int | None = None) -> None:
+    def _open(self, key: Key) -> None:
         from coherence.tui.session_screen import SessionScreen
 
-        self.app.push_screen(SessionScreen(key, seq))
+        self.app.push_screen(SessionScreen(key, text=self.filter.text))
 
-    def _set(self, **changes: object) -> None:
+    def _set(self, *, more: bool = False, **changes: object) -> None:
         import msgspec
 
         self.filter = msgspec.structs.replace(self.filter, **changes)
+        self._turned = not more
         self._ask()
         self._draw_title()
 
@@ -242,12 +257,24 @@ class AgentsScreen(WatchScreen):
     def action_unblock(self) -> None:
         """Let the chosen agent go on."""
         if self.chosen:
-            self.unblock(self.chosen)
+            known = self._view is not None and key_of(self._view.line) == self.chosen
+            self.unblock(self.chosen, self._view if known else None)
 
     def action_mute(self) -> None:
-        """Mute the chosen session, or hear it again."""
-        if self.chosen:
-            self.mute(self.chosen)
+        """Mute the chosen session and go on to the next one, or hear it again."""
+        chosen = self.chosen
+        if chosen:
+            if chosen not in self.face.muted:
+                self._leave(chosen)  # for this one goes to the end
+            self.mute(chosen)
+
+    def _leave(self, key: Key) -> None:
+        """Go on to the next session that is not muted, else to the one before."""
+        keys = [key_of(node.line) for node in self._tree_nodes]
+        at = keys.index(key)
+        others = [each for each in [*keys[at + 1 :], *reversed(keys[:at])] if each not in self.face.muted]
+        if others:
+            self.query_one("#agents", RowList).choose(others[0])
 
     def action_fold(self) -> None:
         """Hide or show those below the chosen one."""
@@ -266,7 +293,7 @@ class AgentsScreen(WatchScreen):
 
         def chosen(value: object) -> None:
             if isinstance(value, Filter):
-                self._set(band=value.band, rule=value.rule, label=value.label, limit=PAGE)
+                self._set(band=value.band, rule=value.rule, label=value.label, state=value.state, limit=PAGE)
 
         rules = self._overview.rules if self._overview is not None else ()
         self.app.push_screen(ChoiceDialog("Which sessions?", choices_of(rules)), chosen)
@@ -283,9 +310,9 @@ class AgentsScreen(WatchScreen):
         self.app.push_screen(TextDialog("Search all sessions", self.filter.text, hint), chosen)
 
     def action_clear(self) -> None:
-        """Show all sessions again."""
+        """Show all sessions again, the chosen one among them."""
         if self.filter.in_words():
-            self._set(band="", rule="", label="", text="", limit=PAGE)
+            self._set(more=True, band="", rule="", label="", state="", text="", limit=PAGE)
 
     def action_guidance(self) -> None:
         """Show what all agents were told."""

@@ -33,14 +33,17 @@ class Chart:
         Cells.
     chosen : int or None
         Number of an event; the column that holds it is marked.
+    step : int or None
+        Number of the step that holds this event. Default: that of the column.
     """
 
-    def __init__(self, timeline: Timeline, width: int, chosen: int | None = None) -> None:
+    def __init__(self, timeline: Timeline, width: int, chosen: int | None = None, step: int | None = None) -> None:
         self.points = timeline.points[-columns_in(width) :]
         self.size = max(min(columns_in(width) // max(len(self.points), 1), MOST), 1)
         self._width = width
         self._marks = _by_column(self.points, timeline.marks)
         self._more = timeline.total
+        self._step = step
         self.column = None if chosen is None or not self.points else self.column_of(chosen)
 
     def column_of(self, seq: int) -> int:
@@ -117,7 +120,10 @@ class Chart:
         if self.column is None:
             return (*parts, ("".join(cells), "dim"))
         start = self.column * self.size
-        label = f"▲{self.points[self.column].step}"
+        number = f"{self.points[self.column].step if self._step is None else self._step}"
+        label = f"▲{number}"
+        if start + len(label) > self._width - MARGIN:  # at the right edge the number stands before the mark
+            start, label = max(start - len(number), 0), f"{number}▲"
         if start + len(label) > len(cells):
             cells += [" "] * (start + len(label) - len(cells))
         before, after = "".join(cells[:start]), "".join(cells[start + len(label) :])

@@ -20,6 +20,15 @@ BOX = (
 )
 
 
+TEXT_WIDTH = 66
+"""Cells of a dialog's text."""
+
+
+def _question(title: str, width: int) -> list[Line]:
+    """Return a question as lines that fit into a dialog on a terminal of so many columns."""
+    return [((part, "title"),) for part in wrapped(title, min(TEXT_WIDTH, width * 94 // 100 - 4))]
+
+
 class ChoiceDialog(ModalScreen[Hashable]):
     """One of several, by its key, the arrows or the mouse; nothing on Escape.
 
@@ -52,8 +61,7 @@ class ChoiceDialog(ModalScreen[Hashable]):
 
     def on_mount(self) -> None:
         """Show the choices."""
-        lines: list[Line] = [((part, "title"),) for part in wrapped(self._title, 64)]
-        self.query_one("#question", Lines).show(lines)
+        self.query_one("#question", Lines).show(_question(self._title, self.app.size.width))
         rows = self.query_one(RowList)
         rows.show_rows(
             [(at, [((f" {key or ' '}  ", "key"), *words)]) for at, (key, _, words) in enumerate(self._choices)]
@@ -96,42 +104,57 @@ class TextDialog(ModalScreen[str]):
         Text to begin with.
     hint : str
         Shown while there is no text.
+    about : sequence of Line
+        What the question is about, below it.
+    needed : str
+        Said where no text was given; empty = that is an answer, too.
     """
 
     DEFAULT_CSS = f"""
     TextDialog {{ align: center middle; }}
     TextDialog Vertical {{ {BOX} }}
-    TextDialog Input {{ margin: 1 0; border: none; height: 1; background: $surface; padding: 0 1; }}
+    TextDialog Input {{ margin: 1 0; background: $surface; padding: 0 1; }}
+    TextDialog Input:focus {{ background-tint: $foreground 0%; }}
     """
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "cancel")]
 
-    def __init__(self, title: str, value: str = "", hint: str = "") -> None:
+    def __init__(
+        self, title: str, value: str = "", hint: str = "", about: Sequence[Line] = (), needed: str = ""
+    ) -> None:
         super().__init__()
         self._title = title
         self._value = value
         self._hint = hint
+        self._about = about
+        self._needed = needed
 
     def compose(self) -> ComposeResult:
         """Lay the dialog out."""
         with Vertical():
             yield Lines(id="question")
-            yield Input(self._value, placeholder=self._hint, id="text")
+            yield Input(self._value, placeholder=self._hint, id="text", compact=True)  # of one row, without a border
             yield HelpLine(id="keys")
 
     def on_mount(self) -> None:
         """Show the question."""
-        lines: list[Line] = [((part, "title"),) for part in wrapped(self._title, 64)]
-        self.query_one("#question", Lines).show(lines)
+        self._ask()
         self.query_one(HelpLine).keys(("⏎", "done", "screen.enter"), ("esc", "cancel", "screen.cancel"))
         self.query_one(Input).focus()
 
-    def on_input_submitted(self, message: Input.Submitted) -> None:
+    def _ask(self, *more: Line) -> None:
+        self.query_one("#question", Lines).show([*_question(self._title, self.app.size.width), *self._about, *more])
+
+    def on_input_submitted(self) -> None:
         """Take the text."""
-        self.dismiss(message.value.strip())
+        self.action_enter()
 
     def action_enter(self) -> None:
         """Take the text."""
-        self.dismiss(self.query_one(Input).value.strip())
+        text = self.query_one(Input).value.strip()
+        if text or not self._needed:
+            self.dismiss(text)
+        else:
+            self._ask(((self._needed, "error"),))
 
     def action_cancel(self) -> None:
         """Give no text."""
@@ -164,7 +187,9 @@ class HelpScreen(ModalScreen[None]):
         page.styles.height = min(len(self._lines), max(self.app.size.height - 6, 5))
         page.show(self._lines)
         page.focus()
-        self.query_one(HelpLine).keys(("esc", "close", "screen.cancel"))
+        keys = [("esc", "close", "screen.cancel")]
+        more = len(self._lines) > self.app.size.height - 6
+        self.query_one(HelpLine).keys(*([("↑↓", "scroll", ""), *keys] if more else keys))
 
     def action_cancel(self) -> None:
         """Close the page."""

@@ -19,7 +19,7 @@ from textual.theme import Theme
 
 from coherence.tui.agent_tree import Key
 from coherence.tui.agents_screen import AgentsScreen
-from coherence.tui.palette import ascii_text
+from coherence.tui.palette import ascii_parts
 from coherence.tui.reader import TROUBLE, Answer, Reader
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class AsciiFilter(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments of a line in ASCII, as wide as they were."""
-        return [Segment(ascii_text(text), style, control) for text, style, control in segments]
+        texts = ascii_parts([segment.text for segment in segments])
+        return [Segment(text, style, control) for text, (_, style, control) in zip(texts, segments, strict=True)]
 
 
 class WatchFace(App[None]):
@@ -66,6 +67,7 @@ class WatchFace(App[None]):
     CSS = """
     Screen { background: $background; color: $foreground; }
     ModalScreen { background: $background 70%; }
+    WatchScreen { overflow: hidden; }
     LineView { overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     #title { background: $surface; }
     HelpLine { dock: bottom; height: 1; }
@@ -88,6 +90,8 @@ class WatchFace(App[None]):
         clock: Callable[[], float] | None = None,
         opened: Opened | None = None,
     ) -> None:
+        self.ascii = ascii
+        """``True`` if it draws with ASCII only."""
         self._ascii = AsciiFilter() if ascii else None
         # without colours, those of the terminal are left as they are
         plain = bool(os.environ.get("NO_COLOR"))

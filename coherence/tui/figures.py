@@ -58,15 +58,17 @@ def percent(share: float | None) -> str:
 
 
 def tokens(count: int) -> str:
-    """Return a number of tokens in at most 5 characters.
+    """Return a number of tokens in at most 5 characters; without any it is unknown how many there were.
 
     Examples
     --------
-    >>> [tokens(count) for count in (0, 999, 1200, 45_600, 3_200_000)]
-    ['0', '999', '1.2k', '46k', '3.2M']
+    >>> tokens(0) == UNKNOWN
+    True
+    >>> [tokens(count) for count in (999, 1200, 45_600, 3_200_000)]
+    ['999', '1.2k', '46k', '3.2M']
     """
     if count < 1000:
-        return f"{count}"
+        return f"{count}" if count else UNKNOWN
     if count < 1_000_000:
         return f"{count / 1000:.1f}k" if count < 10_000 else f"{count / 1000:.0f}k"
     return f"{count / 1_000_000:.1f}M"

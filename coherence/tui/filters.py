@@ -26,6 +26,7 @@ class Filter(msgspec.Struct, frozen=True):
     band: str = ""
     rule: str = ""
     label: str = ""
+    state: str = ""
     text: str = ""
     sort: str = "worst"
     limit: int = PAGE
@@ -36,6 +37,7 @@ class Filter(msgspec.Struct, frozen=True):
             band=self.band or None,
             rule=self.rule or None,
             label=self.label or None,
+            state=self.state or None,
             text=self.text or None,
             sort=self.sort,
             limit=self.limit,
@@ -43,9 +45,23 @@ class Filter(msgspec.Struct, frozen=True):
 
     def in_words(self) -> str:
         """Return what it leaves out, in words; empty if nothing."""
-        parts = [self.band, f"rule {self.rule}" if self.rule else "", f"label {self.label}" if self.label else ""]
+        parts = [
+            self.band,
+            self.state,
+            f"rule {self.rule}" if self.rule else "",
+            f"label {self.label}" if self.label else "",
+        ]
         parts.append(f"“{self.text}”" if self.text else "")
         return ", ".join(part for part in parts if part)
+
+
+STATES = (
+    ("n", "running", "going on now"),
+    ("p", "open", "open: without an outcome"),
+    ("s", "succeeded", "succeeded"),
+    ("x", "failed", "failed"),
+)
+"""Key, state and words."""
 
 
 def choices_of(rules: Sequence[str]) -> list[tuple[str, Filter, Line]]:
@@ -54,6 +70,7 @@ def choices_of(rules: Sequence[str]) -> list[tuple[str, Filter, Line]]:
     for band in BANDS[:-1]:
         words = ((f"{SHAPES[band]} {LETTERS[band]} {band}", band), (" now", "dim"))
         found.append((band[0], Filter(band=band), words))
+    found += [(key, Filter(state=state), ((words, ""),)) for key, state, words in STATES]
     found.append(("1", Filter(label="good"), (("labelled good", ""),)))
     found.append(("2", Filter(label="bad"), (("labelled bad", ""),)))
     found += [("", Filter(rule=rule), (("rule ", "dim"), (rule, ""))) for rule in rules[:40]]

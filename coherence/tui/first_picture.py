@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 from rich.color import ColorSystem
 
 from coherence.core.errors import CoherenceError
-from coherence.tui.agent_rows import Columns, counts_of, rows_of
+from coherence.tui.agent_rows import Columns, heading, rows_of
 from coherence.tui.agent_tree import tree_of
 from coherence.tui.filters import Filter
 from coherence.tui.lines import Line, clean, cropped, spread
@@ -63,20 +63,23 @@ def draw_first(path: Path, out: TextIO, *, ascii: bool = False) -> Opened | None
 
 def picture(name: str, overview: Overview, width: int, height: int, now: float, *, ascii: bool) -> str:
     """Return the text that draws agents on a terminal of so many columns and lines."""
-    left: Line = ((" ", ""), ("coherence watch ", "title"), (f" {name} ", "dim"))
-    lines: list[Line] = [spread(left, (*counts_of(overview, ()), (" ", "")), width)]
+    left, right = heading(name, overview, (), (), width)
+    lines: list[Line] = [spread(((" ", ""), *left), (*right, (" ", "")), width)]
+    width -= 1  # for the bar, as in the program's own picture
     if overview.lines:
         lines.append(Columns(width).head()[:1])
         for _, row in rows_of(tree_of(overview.lines), width, now, ()):
             lines += row
     plain = bool(os.environ.get("NO_COLOR"))
+    if ascii:  # before they are cropped: a sign may take more cells
+        lines = [tuple((ascii_text(text), style) for text, style in line) for line in lines]
     return "\r\n".join(_ansi(cropped(line, width), plain=plain, ascii=ascii) for line in lines[: height - 1])
 
 
 def _ansi(line: Line, *, plain: bool, ascii: bool) -> str:
     parts = []
     for text, name in line:
-        said = clean(ascii_text(text) if ascii else text)
+        said = clean(ascii_text(text) if ascii else text)  # again: what was cropped ends in an ellipsis
         colours = None if plain else ColorSystem.TRUECOLOR
         parts.append(STYLES[name].render(said, color_system=colours))
     return "".join(parts) + RESET

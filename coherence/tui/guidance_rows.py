@@ -5,16 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from coherence.policy.one_call import OF_ONE_CALL
 from coherence.tui.figures import ago, when
-from coherence.tui.lines import Line, Part, clean, cut, wrapped
+from coherence.tui.lines import Line, Part, clean, cut, named, wrapped
+from coherence.tui.palette import MARKS
 
 if TYPE_CHECKING:
-    from coherence.views.shapes import FiringView, RefusalView
+    from coherence.views.shapes import FiringView, RefusalView, SessionView
 
 ToldRow: TypeAlias = tuple[tuple[str, str], tuple[Line, ...]]
 """Kind and id of what was said, and its lines."""
 
-HELPED = {True: ("helped", "good"), False: ("did not help", "error"), None: ("", "dim")}
+VERDICTS = {
+    "better": ("+", "better after it", "good"),
+    "worse": ("-", "no better after it", "error"),
+    "mixed": ("~", "mixed after it", "dim"),
+    "": ("·", "", "dim"),
+}
+"""Verdict on what came after guidance -> its sign, its words and their style."""
+
+REFUSED = MARKS["refusal"]
+"""Sign of a refusal."""
+
+
+def standing(view: SessionView) -> list[RefusalView]:
+    """Return what a session is refused now, the newest first.
+
+    What was refused for what the agent had done is over when its newest decision refuses nothing; a call that was
+    refused for what it is itself stays refused.
+    """
+    blocked = view.line.decision == "block"
+    found = [each for each in view.refusals if not each.unblocked and (blocked or {*each.rules} & {*OF_ONE_CALL})]
+    return sorted(found, key=lambda each: -each.seq)
+
+
+def name_of(told: FiringView | RefusalView) -> str:
+    """Return the rules that spoke in guidance or a refusal."""
+    if hasattr(told, "pattern"):
+        return str(told.pattern)
+    return ", ".join(told.rules) or f"refusal of {told.tool or 'all calls'}"
 
 
 def firing_lines(firing: FiringView, width: int, now: float, *, most: int = 600) -> list[Line]:
@@ -22,19 +51,28 @@ def firing_lines(firing: FiringView, width: int, now: float, *, most: int = 600)
     lines: list[Line] = [
         (("  ", ""), (part, "accent")) for part in wrapped(f"“{firing.text or firing.pattern}”", width - 2, most=most)
     ]
-    word, style = HELPED[firing.helped]
+    _, word, style = VERDICTS[firing.verdict]
     effect = f"{word}: {firing.effect}" if word else firing.effect
-    state = (
-        "withheld, to compare"
-        if firing.arm == "control"
-        else "delivered"
-        if firing.delivered
-        else "offered, not known to have arrived"
-    )
     label = f", labelled {firing.label}" if firing.label else ""
-    lines += [(("  ", ""), (part, style)) for part in wrapped(effect, width - 2)]
-    lines.append(((f"  {state} {when(firing.ts, now)}, by {clean(firing.pattern)}{label}", "dim"),))
-    return lines
+    if _is_known(firing):
+        lines += [(("  ", ""), (part, style)) for part in wrapped(effect, width - 2)]
+    state = f"{_state_of(firing)}, to compare" if firing.arm == "control" else _state_of(firing)
+    about = f"{state}, {when(firing.ts, now)}, by {clean(firing.pattern)}{label}"
+    return [*lines, *((("  ", ""), (part, "dim")) for part in wrapped(about, width - 2))]
+
+
+def _state_of(firing: FiringView) -> str:
+    return "withheld" if firing.arm == "control" else "delivered" if firing.delivered else "not delivered"
+
+
+def _is_known(firing: FiringView) -> bool:
+    """Tell whether there is a word on what came after: what was not delivered has no effect."""
+    return firing.delivered or firing.arm == "control"
+
+
+def refused_words(refusal: RefusalView) -> str:
+    """Return what was refused, and how often in a row."""
+    return f"{refusal.tool or 'all calls'}{f', {refusal.count:,} times' if refusal.count > 1 else ''}"
 
 
 def told_rows(
@@ -57,20 +95,21 @@ def told_rows(
 
 
 def _firing_row(firing: FiringView, width: int, now: float, *, agents: bool) -> ToldRow:
-    word, style = HELPED[firing.helped]
-    sign = {True: "+", False: "-", None: "·"}[firing.helped]
-    who = f"{firing.agent} · {firing.session}  " if agents else f"event {firing.seq}  "
-    state = "withheld" if firing.arm == "control" else "told" if firing.delivered else "offered"
+    sign, word, style = VERDICTS[firing.verdict]
+    names = "".join(named(firing.agent, firing.session, max(width // 3, 16)))
+    who = f"{names}  " if agents else f"event {firing.seq}  "
     said: Line = (("  ", ""), (cut(f"“{firing.text or firing.pattern}”", width - 3), "accent"))
     effect: Line = (("  ", ""), (cut(f"{word}: {firing.effect}" if word else firing.effect, width - 3), style))
-    head = _head((f"{sign} ", style), f"{state} {ago(now - firing.ts)} ago", who + firing.pattern, firing.label, width)
-    return ("firing", firing.id), (head, said, effect)
+    state = f"{_state_of(firing)} {ago(now - firing.ts)} ago"
+    head = _head((f"{sign} ", style), state, who + firing.pattern, firing.label, width)
+    return ("firing", firing.id), (head, said, effect) if _is_known(firing) else (head, said)
 
 
 def _refusal_row(refusal: RefusalView, width: int, now: float) -> ToldRow:
     state = "let through" if refusal.unblocked else "refused"
-    what = f"event {refusal.seq}  {refusal.tool or 'all calls'}"
-    head = _head(("x ", "red"), f"{state} {ago(now - refusal.ts)} ago", what, refusal.label, width)
+    events = f"events {refusal.since}–{refusal.seq}" if refusal.count > 1 else f"event {refusal.seq}"
+    what = f"{events}  {refused_words(refusal)}"
+    head = _head((f"{REFUSED} ", "red"), f"{state} {ago(now - refusal.ts)} ago", what, refusal.label, width)
     return ("refusal", refusal.id), (head, (("  ", ""), (cut(refusal.why, width - 3), "")))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from coherence.tui.guidance_rows import told_rows
+from coherence.tui.guidance_rows import name_of, told_rows
 from coherence.tui.line_view import HelpLine, Lines, RowList
 from coherence.tui.lines import Line
 from coherence.tui.reader import TROUBLE, Answer
@@ -64,16 +64,17 @@ class GuidanceScreen(WatchScreen):
         rows = self.query_one("#firings", RowList)
         width = (rows.scrollable_content_region.width or self.app.size.width) - 1
         firings = self._firings or ()
-        helped = sum(firing.helped is True for firing in firings)
-        measured = sum(firing.helped is not None for firing in firings)
-        right: Line = ((f"{len(firings)} in all, {helped} of {measured} measured helped", "dim"),)
+        better = sum(firing.verdict == "better" for firing in firings)
+        measured = sum(firing.verdict != "" for firing in firings)
+        after = f"better after {better} of {measured} measured" if measured else "none measured yet"
+        right: Line = ((f"{len(firings)} in all, {after}" if firings else "", "dim"),)
         self.query_one("#title", Lines).show(
             [self.title_line((("guidance", "title"), ("  newest first", "dim")), right)]
         )
         rows.show_rows(told_rows(firings, (), width, self.face.clock(), agents=True))
         if self._firings is None:
             trouble = self.face.trouble
-            rows.show(trouble_lines(str(self.face.path), trouble, width) if trouble else [(("  reading …", "dim"),)])
+            rows.show(trouble_lines(str(self.face.path), trouble, width) if trouble else [(("  reading", "dim"),)])
         elif not firings:
             rows.show(NOTHING)
         keys = (("⏎", "open its step", "screen.open"), ("l", "label", "screen.label"), ("?", "help", "app.help"))
@@ -99,7 +100,7 @@ class GuidanceScreen(WatchScreen):
         """Say whether it was right."""
         firing = self._chosen()
         if firing is not None:
-            self.label_firing(firing.id, "Was this guidance right?")
+            self.label_firing(firing.id, "Was this guidance right?", name_of(firing))
 
     def action_back(self) -> None:
         """Go back."""

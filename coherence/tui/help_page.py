@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from coherence.tui.guidance_rows import REFUSED, VERDICTS
 from coherence.tui.lines import Line
-from coherence.tui.palette import BANDS, DECISION_STYLES, DECISIONS, LETTERS, MARK_STYLES, MARKS, SHAPES
+from coherence.tui.palette import BANDS, DECISION_STYLES, DECISIONS, LETTERS, MARK_STYLES, MARKS, OUTCOMES, SHAPES
 
 _KEYS = {
     "Everywhere": {
@@ -11,20 +12,20 @@ _KEYS = {
         "⏎ or click": "open",
         "esc": "back, or all sessions again",
         "l": "label: good, bad or none",
-        "u": "let a blocked agent go on",
-        "m": "mute a session in this window",
-        "g": "what agents were told, and whether it helped",
+        "u": "let a blocked agent go on, with a reason",
+        "m": "mute a session in this window, or hear it again",
+        "g": "guidance, and what came after it",
         "/": "search",
         "q": "back, or quit",
     },
-    "Agents": {"f": "filter by light, label or rule", "s": "next order", "space": "fold those below"},
+    "Agents": {"f": "filter by light, state, label or rule", "s": "next order", "space": "fold those below"},
     "Session": {
         "← →": "earlier and later in the chart",
         ", .": "one step back and on",
         "home end": "first step; newest, and follow",
         "+ -": "zoom around the step",
         "n N": "next and previous mark, or hit of a search",
-        "w": "whole texts, or their beginnings",
+        "w": "whole reason and texts, or their beginnings",
         "tab": "between step and guidance",
     },
 }
@@ -47,6 +48,11 @@ def _page() -> list[Line]:
     marks = [(f"{sign} {kind}  ", MARK_STYLES.get(kind, "dim")) for kind, sign in MARKS.items()]
     lines.append((("  events         ", "dim"), *marks[:4]))
     lines.append((("                 ", "dim"), *marks[4:]))
+    verdicts = [(f"{sign} {words or 'not known'}  ", style) for sign, words, style in VERDICTS.values()]
+    lines.append((("  guidance       ", "dim"), *verdicts[:2]))
+    lines.append((("                 ", "dim"), *verdicts[2:], (f"{REFUSED} refused", "red")))
+    outcomes = [(f"{sign} {outcome}  ", style) for outcome, (sign, style) in OUTCOMES.items()]
+    lines.append((("  outcome        ", "dim"), *outcomes))
     return lines
 
 

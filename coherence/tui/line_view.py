@@ -14,10 +14,11 @@ from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from coherence.tui.lines import Line, clean
+from coherence.tui.lines import Line, clean, cropped, width_of
 from coherence.tui.palette import CURSOR, CURSOR_PLAIN, STYLES
 
 
@@ -29,6 +30,8 @@ def strip_of(line: Line, width: int, base: Style, over: Style | None = None) -> 
     """
     if over is not None:
         base += over
+    if width_of(line) > width:
+        line = cropped(line, width)
     segments = [Segment(clean(text), base + _style(name)) for text, name in line]
     return Strip(segments).adjust_cell_length(width, base)
 
@@ -70,6 +73,12 @@ class Lines(Widget):
         return strip_of(line, self.size.width, self.rich_style)
 
 
+class WholeCells(ScrollBarRender):
+    """Scroll bar that ends with whole cells."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines that scroll up and down; all other keys are the screen's."""
 
@@ -86,6 +95,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: Sequence[Line] = ()
+
+    def on_mount(self) -> None:
+        """Draw the bar in whole cells where parts of one cannot be drawn."""
+        if getattr(self.app, "ascii", False):
+            self.vertical_scrollbar.renderer = WholeCells  # type: ignore[misc]
 
     def show(self, lines: Sequence[Line], *, top: bool = False) -> None:
         """Draw other lines; ``top``: from the first one, else from where one was."""
@@ -113,9 +127,10 @@ Row = tuple[Hashable, Sequence[Line]]
 
 
 class RowList(LineView, inherit_bindings=False):
-    """Rows of one or more lines, one of which is chosen.
+    """Rows of one or more lines, one of which is chosen, and in view: keys act on no row that nobody sees.
 
-    The cursor stays on what its row stands for, wherever that row goes.
+    The cursor stays on what its row stands for, wherever that row goes, and the view goes there with it. Where somebody
+    scrolls away from it, it takes the nearest row in view.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -162,19 +177,38 @@ class RowList(LineView, inherit_bindings=False):
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Draw other rows."""
-        before = self.chosen
+        before, place = self.chosen, self._start(self._at)
         self._keys = [key for key, _ in rows]
         self._ends = list(accumulate(len(lines) for _, lines in rows))
         self._at = self._keys.index(before) if before in self._keys else max(min(self._at, len(rows) - 1), 0)
         self.show([line for _, lines in rows for line in lines])
         if self.chosen != before:
             self.post_message(self.Moved(self, self.chosen))
+        if self.chosen != before or self._start(self._at) != place:
             self._reveal()
 
-    def choose(self, key: Hashable) -> None:
-        """Put the cursor on a row, if there is one that stands for this."""
+    def choose(self, key: Hashable, *, top: bool = False) -> None:
+        """Put the cursor on a row, if there is one that stands for this; ``top``: with the first rows in view."""
+        if top:
+            self.scroll_to(y=0, animate=False, force=True)
         if key in self._keys:
             self._move_to(self._keys.index(key))
+
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        self.call_after_refresh(self._reveal)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Take the nearest row in view where the one of the cursor was scrolled away."""
+        super().watch_scroll_y(old_value, new_value)
+        height = self.scrollable_content_region.height
+        if not self._keys or height < 1:
+            return
+        top = round(new_value)
+        if self._ends[self._at] <= top:
+            self._put(bisect_right(self._ends, top))
+        elif self._start(self._at) >= top + height:
+            self._put(bisect_right(self._ends, top + height - 1))
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of those in view."""
@@ -214,12 +248,15 @@ class RowList(LineView, inherit_bindings=False):
         return self._ends[row - 1] if row else 0
 
     def _move_to(self, row: int) -> None:
+        self._put(row)
+        self._reveal()
+
+    def _put(self, row: int) -> None:
         row = max(min(row, len(self._keys) - 1), 0)
         if self._keys and row != self._at:
             self._at = row
             self.refresh()
             self.post_message(self.Moved(self, self.chosen))
-        self._reveal()
 
     def _reveal(self) -> None:
         if self._keys:

@@ -91,6 +91,18 @@ def wrapped(text: str, width: int, *, most: int = MAX_TEXT) -> list[str]:
     return lines
 
 
+def first_lines(text: str, width: int, most: int) -> list[str]:
+    """Return the first lines of a text; of a longer one the last of them ends with an ellipsis.
+
+    Examples
+    --------
+    >>> first_lines("one two three four five", 10, 2), first_lines("one two", 10, 2)
+    (['one two', 'three fou…'], ['one two'])
+    """
+    lines = wrapped(text, width, most=(most + 1) * max(width, 8))
+    return lines if len(lines) <= most else [*lines[: most - 1], cut(f"{lines[most - 1]} {lines[most]}…", width)]
+
+
 def _paragraph(text: str, width: int) -> list[str]:
     indent = " " * min(len(text) - len(text.lstrip(" ")), width // 2)
     lines: list[str] = []
@@ -133,13 +145,58 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def cropped(line: Iterable[Part], width: int) -> Line:
-    """Return the beginning of a line, in at most so many cells."""
+    """Return a line in at most so many cells; one that was longer ends with an ellipsis."""
+    parts = tuple(line)
+    while parts and width_of(parts) > width and parts[-1][0][-1:] in (" ", ""):
+        said, style = parts[-1]
+        parts = (*parts[:-1], (said.rstrip(" "), style)) if said.strip() else parts[:-1]
+    if width_of(parts) <= width:
+        return parts
     found: list[Part] = []
     left = width
-    for text, style in line:
+    for text, style in parts:
         size = cell_len(text)
-        if size > left:
-            return (*found, (cut(text, left), style)) if left > 0 else tuple(found)
+        if size >= left:  # as much as there is room for, and there is more of this part or another one
+            end = cut(f"{text}…" if size == left else text, left)
+            return (*found, (end, style)) if left > 0 else tuple(found)
         found.append((text, style))
         left -= size
     return tuple(found)
+
+
+def named(agent: str, session: str, width: int) -> tuple[str, str]:
+    """Return the names of an agent and of its session, together in at most so many cells.
+
+    Where there is no room for both, the agent's is cut in its middle, and the session's is never left out.
+
+    Examples
+    --------
+    >>> named("planner", "s1", 20), named("scout-in-production", "run-2026-11-28", 20)
+    (('planner', ' · s1'), ('scou…ion', ' · run-2026…'))
+    """
+    agent, session = clean(agent), clean(session)
+    room = width - 3
+    if cell_len(agent) + cell_len(session) > room:
+        least = min(cell_len(session), max(room - room // 2, 1))
+        agent = middle_cut(agent, max(room - least, 1))
+        session = cut(session, max(room - cell_len(agent), 1))
+    return agent, f" · {session}"
+
+
+def middle_cut(text: str, width: int) -> str:
+    """Return a text in at most so many cells, without its middle where it is longer.
+
+    Examples
+    --------
+    >>> middle_cut("production-eu-west-1", 9), middle_cut("planner", 9)
+    ('prod…st-1', 'planner')
+    """
+    text = clean(text)
+    if cell_len(text) <= width or width < 5:
+        return cut(text, width)
+    end = len(text)
+    for start in reversed(range(len(text))):
+        if cell_len(text[start:]) > (width - 1) // 2:
+            break
+        end = start
+    return cut(text, width - cell_len(text[end:])).rstrip("…") + "…" + text[end:]

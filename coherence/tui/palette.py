@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from rich.style import Style
 
@@ -20,7 +22,7 @@ DECISION_STYLES = {"continue": "dim", "guide": "yellow", "warn": "orange", "bloc
 MARKS = {
     "refusal": "x",
     "firing": "!",
-    "finding": "?",
+    "finding": "*",
     "outcome": "=",
     "unblock": "u",
     "compaction": "≈",
@@ -28,6 +30,11 @@ MARKS = {
 }
 """Kind of a mark -> its sign on a timeline, the most important first."""
 MARK_STYLES = {"refusal": "red", "firing": "accent", "finding": "orange", "outcome": "bold"}
+
+OUTCOMES = {"succeeded": ("✓", "good"), "failed": ("✗", "error"), "ended": ("=", "dim")}
+"""Outcome of a task -> its sign and style."""
+
+LABEL_STYLES = {"good": "good", "bad": "error"}
 
 LEVELS = " ▁▂▃▄▅▆▇█"
 """Cells of growing height."""
@@ -70,6 +77,12 @@ _ASCII = {
     "└": "`",
     "├": "|",
     "…": "~",
+    "╭": "+",
+    "╮": "+",
+    "╰": "+",
+    "╯": "+",
+    "✓": "+",
+    "✗": "x",
     "–": "-",
     "−": "-",
     "↑": "^",
@@ -91,21 +104,53 @@ _ASCII = {
     "▼": "v",
     "»": ">",
     "≈": "~",
-    "±": "=",
+    "±": "+-",
 }
 
 
 def ascii_text(text: str) -> str:
-    """Return a text in ASCII, as wide as it was: signs by their like, all other characters by question marks.
+    """Return a text in ASCII: signs by their like, all other characters by question marks.
+
+    It is as wide as it was, but for ``±``, which takes one cell more. What was cut ends in ``>``.
 
     Examples
     --------
     >>> ascii_text("■ R ▁▅█ naïve 東")
     '# R _=# na?ve ??'
+    >>> ascii_text("send(…) was refused, for it…")
+    'send(~) was refused, for it>'
     """
     if text.isascii():
         return text
+    said = text.rstrip(" ")
+    if said.endswith("…"):
+        return ascii_text(said[:-1]) + ">" + text[len(said) :]
     return "".join(char if char.isascii() else _ASCII.get(char) or "?" * cell_len(char) for char in text)
+
+
+def ascii_parts(texts: Sequence[str]) -> list[str]:
+    """Return the parts of a drawn line in ASCII, together as wide as they were.
+
+    What takes more cells takes them from the next gap, or else from the end of the last longer part.
+
+    Examples
+    --------
+    >>> ascii_parts(["│", "±0.0 after 5 steps   ", "│"])
+    ['|', '+-0.0 after 5 steps  ', '|']
+    """
+    found: list[str] = []
+    over = 0
+    for text in texts:
+        said = ascii_text(text)
+        over += cell_len(said) - cell_len(text)
+        while over and "  " in said:
+            before, _, after = said.rpartition("  ")
+            said, over = f"{before} {after}", over - 1
+        found.append(said)
+    for at in reversed(range(len(found))):
+        if over and len(found[at]) > over:
+            found[at], over = found[at][:-over], 0
+    return found
 
 
 def light(band: str, index: float | None) -> list[tuple[str, str]]:

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from coherence.core.signs import said
 from coherence.tui.figures import UNKNOWN, cost, number, when
-from coherence.tui.guidance_rows import firing_lines
-from coherence.tui.lines import MAX_TEXT, Line, Part, clean, cut, fitted, wrapped
+from coherence.tui.guidance_rows import firing_lines, refused_words
+from coherence.tui.lines import MAX_TEXT, Line, Part, clean, cut, fitted, width_of, wrapped
 from coherence.tui.palette import DECISION_STYLES, light
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BEFORE = 300
 """Characters that are shown before a highlighted part."""
 
 
-def lines_of(step: StepView, width: int, now: float, *, whole: bool = False) -> list[Line]:
+def lines_of(step: StepView, width: int, now: float, *, whole: bool = False, sought: str = "") -> list[Line]:
     """Return all of a step, from what matters most to what matters least.
 
     Parameters
@@ -37,22 +37,26 @@ def lines_of(step: StepView, width: int, now: float, *, whole: bool = False) -> 
         Unix time in seconds.
     whole : bool
         Show up to 100,000 characters of each text rather than its beginning.
+    sought : str
+        Text that is marked where it stands in what happened.
     """
     most = 100_000 if whole else MAX_TEXT
-    lines: list[Line] = [_head(step, now)]
+    lines: list[Line] = [_head(step, width, now)]
     if step.cause and all(finding.rule != step.cause for finding in step.findings):
         lines += _texts(said(step.cause), width, DECISION_STYLES[step.decision], most)
+    if step.index is None and step.message and not (step.findings or step.refusals or step.firings):
+        lines += _texts(step.message, width, DECISION_STYLES[step.decision], most)
     for firing in step.firings:
-        lines += [((" told the agent", "bold"),), *firing_lines(firing, width, now)]
+        lines += [((" guidance", "bold"),), *firing_lines(firing, width, now)]
     for finding in step.findings:
         lines += _finding(finding, width)
     for refusal in step.refusals:
-        state = f"let through: {refusal.reason}" if refusal.unblocked else "stands; u lets it through"
-        lines += [((" refused ", "red"), (clean(refusal.tool or "all calls"), "tool"), (f"  {state}", "dim"))]
+        state = f"let through: {refusal.reason}" if refusal.unblocked else "not let through"
+        lines += [((" refused ", "red"), (clean(refused_words(refusal)), "tool"), (f"  {state}", "dim"))]
         lines += _texts(refusal.why, width, "", most)
     lines.append(((" what happened", "bold"),))
     for event in step.events:
-        lines += _event(event, width, most)
+        lines += _event(event, width, most, sought)
     lines += _losses(step, width)
     if step.metrics:
         lines += [((" measured", "bold"), ("  ↑ high is good  ↓ low is good", "dim")), *_metrics(step, width)]
@@ -61,15 +65,38 @@ def lines_of(step: StepView, width: int, now: float, *, whole: bool = False) -> 
     return lines
 
 
-def _head(step: StepView, now: float) -> Line:
+def line_of(lines: Sequence[Line], seq: int) -> int:
+    """Return which line to look at for an event: its first one, or a later one with the sought text; 0 without it."""
+    first = next((at for at, line in enumerate(lines) if line[:1] == (_number(seq),)), None)
+    if first is None:
+        return 0
+    for at, line in enumerate(lines[first + 1 :], first + 1):
+        if len(line[0][0]) and line[0][0].strip():  # the next event
+            break
+        if any(style == "mark" for _, style in line):
+            return first if at - first < NEAR else at - 1
+    return first
+
+
+NEAR = 6
+"""Lines after its first one at which a text in an event is in view with it."""
+
+
+def _number(seq: int) -> Part:
+    return f"{seq:>5} ", "dim"
+
+
+def _head(step: StepView, width: int, now: float) -> Line:
     measured = [
         ("  pressure ", "dim"),
         (number(step.pressure), "pressure"),
         (f"  {step.decision}", DECISION_STYLES[step.decision]),
     ]
-    at = f"  {when(step.events[-1].ts, now)}" if step.events else ""
     events = f"  events {step.first}–{step.last}" if step.last > step.first else f"  event {step.first}"
-    return ((f" step {step.step}  ", "title"), *light(step.band, step.index), *measured, (f"{at}{events}", "dim"))
+    at = f"  {when(step.events[-1].ts, now)}" if step.events else ""
+    head: Line = ((f" step {step.step}  ", "title"), *light(step.band, step.index), *measured, (events, "dim"))
+    room = width - width_of(head)
+    return (*head, (at if len(at) <= room else at.partition(" (")[0], "dim"))
 
 
 def _texts(text: str, width: int, style: str, most: int) -> list[Line]:
@@ -132,10 +159,12 @@ def _flow(words: Sequence[Part], width: int) -> list[Line]:
     return [*lines, tuple(parts)]
 
 
-def _event(event: EventView, width: int, most: int) -> list[Line]:
+def _event(event: EventView, width: int, most: int, sought: str) -> list[Line]:
     figures = []
-    if event.tokens_in is not None or event.tokens_out is not None:
-        figures.append(f"{event.tokens_in or 0:,} tokens in, {event.tokens_out or 0:,} out")
+    if event.tokens_in is not None:
+        figures.append(f"{event.tokens_in:,} tokens in")
+    if event.tokens_out is not None:
+        figures.append(f"{event.tokens_out:,} tokens out")
     if event.cost_usd is not None:
         figures.append(cost(event.cost_usd))
     if event.duration_s is not None:
@@ -144,7 +173,7 @@ def _event(event: EventView, width: int, most: int) -> list[Line]:
         part for part in (event.role or event.kind.replace("_", " "), "failed" if event.error else "") if part
     )
     head: list[tuple[str, str]] = [
-        (f"{event.seq:>5} ", "dim"),
+        _number(event.seq),
         (clean(name), "error" if event.error else "accent"),
         (f" {clean(event.tool)}" if event.tool else "", "tool"),
         (f"  {clean(event.model)}" if event.model else "", "dim"),
@@ -154,8 +183,21 @@ def _event(event: EventView, width: int, most: int) -> list[Line]:
     for text in (event.call, event.text):
         if text:
             style = "error" if event.error else ""
-            lines += [(("      ", ""), (part, style)) for part in wrapped(text, width - 6, most=most)]
+            lines += [(("      ", ""), *_marked(part, sought, style)) for part in wrapped(text, width - 6, most=most)]
     return lines
+
+
+def _marked(text: str, sought: str, style: str) -> list[Part]:
+    """Return a text with what was searched for in reverse, in whatever case."""
+    lowered, wanted = text.lower(), sought.lower()
+    if not wanted or wanted not in lowered or len(lowered) != len(text):
+        return [(text, style)]
+    parts: list[Part] = []
+    end = 0
+    while (at := lowered.find(wanted, end)) >= 0:
+        parts += [(text[end:at], style), (text[at : at + len(wanted)], "mark")]
+        end = at + len(wanted)
+    return [*parts, (text[end:], style)]
 
 
 def _losses(step: StepView, width: int) -> list[Line]:

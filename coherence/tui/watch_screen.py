@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.screen import Screen
 
 from coherence.tui.agent_tree import Key
-from coherence.tui.lines import Line, clean, cropped, cut, spread
+from coherence.tui.guidance_rows import refused_words, standing
+from coherence.tui.lines import Line, clean, cropped, cut, named, spread, wrapped
 from coherence.tui.reader import MISSING, Answer
 
 if TYPE_CHECKING:
     from coherence.tui.face import WatchFace
     from coherence.views.changes import Label
+    from coherence.views.shapes import SessionView
 
 SAID_S = 8.0
 """Seconds for which a remark stays."""
@@ -41,6 +43,8 @@ class WatchScreen(Screen[None]):
         super().__init__()
         self._said: Line = ()
         self._said_at = 0.0
+        self._unblocks = False
+        """``True`` while it is read whether there is something to unblock."""
 
     @property
     def face(self) -> WatchFace:
@@ -49,8 +53,18 @@ class WatchScreen(Screen[None]):
 
     def take(self, answer: Answer) -> None:
         """Take an answer of the reader."""
-        if answer.name == "act" and self.is_current:
+        if not self.is_current:
+            self._unblocks = False  # one has gone on
+            return
+        if answer.name == "act":
             self.say(answer.error or str(answer.value), "error" if answer.error else "good")
+        elif answer.name == "refused" and self._unblocks:
+            self._unblocks = False
+            self.face.reader.drop("refused")
+            if answer.error:
+                self.say(answer.error, "error")
+            else:
+                self._ask_why(answer.value)
 
     def draw(self) -> None:
         """Draw all anew."""
@@ -67,7 +81,7 @@ class WatchScreen(Screen[None]):
     def title_line(self, left: Line, right: Line) -> Line:
         """Return the first line of a screen: what it is about, and what was just done, or else how things stand."""
         if self._said and self.face.clock() - self._said_at < SAID_S:
-            right = cropped(self._said, max(self.app.size.width - 20, 10))
+            right = cropped(self._said, max(self.app.size.width - 12, 10))
         return spread(((" ", ""), *left), (*right, (" ", "")), self.app.size.width)
 
     def label_session(self, key: Key) -> None:
@@ -81,7 +95,7 @@ class WatchScreen(Screen[None]):
 
             def action(store: Any) -> str:
                 label_session(store, agent, session, label, comment)
-                return f"{agent} · {session} is labelled {label}" if label else f"{agent} · {session} has no label"
+                return f"labelled {label}: {short(key)}" if label else f"no label any more: {short(key)}"
 
             self.face.act(action)
 
@@ -97,8 +111,8 @@ class WatchScreen(Screen[None]):
 
         self.app.push_screen(ChoiceDialog(f"How did {agent} · {session} do?", LABELS), chosen)
 
-    def label_firing(self, id: str, what: str) -> None:
-        """Ask whether guidance or a refusal was right, and write it."""
+    def label_firing(self, id: str, what: str, name: str) -> None:
+        """Ask whether guidance or a refusal was right, and write it; its name is what is then told of it."""
         from coherence.tui.dialogs import ChoiceDialog
 
         def chosen(value: Hashable | None) -> None:
@@ -106,48 +120,84 @@ class WatchScreen(Screen[None]):
 
             if isinstance(value, str):
                 label: Label | None = "good" if value == "good" else "bad" if value == "bad" else None
-                self.face.act(lambda store: _labelled(label_firing(store, id, label), id, label))
+                self.face.act(lambda store: _labelled(label_firing(store, id, label), name, label))
 
         self.app.push_screen(ChoiceDialog(what, JUDGEMENTS), chosen)
 
-    def unblock(self, key: Key) -> None:
-        """Ask for a reason, and let an agent go on."""
-        from coherence.tui.dialogs import TextDialog
+    def unblock(self, key: Key, view: SessionView | None) -> None:
+        """Ask for a reason, and let an agent go on, if anything of it is refused now.
 
-        agent, session = key
+        Parameters
+        ----------
+        key : (str, str)
+            Agent and session.
+        view : SessionView or None
+            The session; ``None`` while it is not known, and then it is read first.
+        """
+        if view is not None:
+            self._ask_why(view)
+            return
+        self._unblocks = True
+        self.face.reader.ask("refused", lambda views: views.session(*key), follow=False)
+
+    def _ask_why(self, view: SessionView) -> None:
+        from coherence.tui.dialogs import TEXT_WIDTH, TextDialog
+
+        agent, session = view.line.agent, view.line.session
+        refused = standing(view)
+        if not refused:
+            self.say(f"nothing of {short((agent, session))} is refused now", "dim")
+            return
 
         def done(reason: str | None) -> None:
             from coherence.views.changes import unblock
 
             def action(store: Any) -> str:
                 unblock(store, agent, session, reason or "")
-                return f"{agent} · {session} may go on"
+                return f"may go on: {short((agent, session))}"
 
-            if reason is not None:
+            if reason:
                 self.face.act(action)
 
-        self.app.push_screen(TextDialog(f"Let {agent} · {session} go on?", hint="reason, for the record"), done)
+        why = wrapped(refused[0].why, min(TEXT_WIDTH, self.app.size.width * 94 // 100 - 4), most=300)
+        about: list[Line] = [
+            (("refused ", "red"), (refused_words(refused[0]), "tool")),
+            *(((part, ""),) for part in why),
+        ]
+        ask = TextDialog(
+            f"Let {agent} · {session} go on?",
+            hint="reason, for the record",
+            about=about,
+            needed="A reason is needed: it is kept with the session.",
+        )
+        self.app.push_screen(ask, done)
 
     def mute(self, key: Key) -> None:
         """Hear no more of a session here, or hear of it again."""
         muted = self.face.muted
-        name = f"{key[0]} · {key[1]}"
         if key in muted:
             muted.discard(key)
-            self.say(f"{name} is heard again")
+            self.say(f"heard again: {short(key)}")
         else:
             muted.add(key)
-            self.say(f"{name} is muted in this window; m again to hear it", "dim")
+            self.say(f"muted in this window: {short(key)}", "dim")
 
 
-def _labelled(_: object, id: str, label: str | None) -> str:
-    return f"{id} is labelled {label}" if label else f"{id} has no label"
+def short(key: Key) -> str:
+    """Return agent and session in words that leave room for a verb."""
+    return "".join(named(*key, SHORT))
+
+
+SHORT = 36
+"""Cells of the names in a remark."""
+
+
+def _labelled(_: object, name: str, label: str | None) -> str:
+    return f"labelled {label}: {name}" if label else f"no label any more: {name}"
 
 
 def trouble_lines(path: str, trouble: str, width: int) -> list[Line]:
     """Return why there is nothing to see, and what to do."""
-    from coherence.tui.lines import wrapped
-
     if trouble != MISSING:
         lines: list[Line] = [((f"  {part}", "error"),) for part in wrapped(trouble, width - 4)]
         return [

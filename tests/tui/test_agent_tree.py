@@ -10,7 +10,7 @@ def line(
     return SessionLine(
         agent=agent, session=session, parent=parent, source="api", started=0.0, last_ts=last, steps=1, events=1,
         band=band, worst=band, index=0.5, pressure=0.1, cause="", decision="continue", strip="g", spark=(0.5,),
-        goal="", tokens=0, cost_usd=None, context=None, label=None, rules=(), live=False,
+        goal="", tokens=0, cost_usd=None, context=None, label=None, rules=(), refused=0, outcome="", live=False,
     )  # fmt: skip
 
 

@@ -52,9 +52,15 @@ def test_chart_fits(width: int, count: int) -> None:
     indices = [at / count for at in range(count)][: columns_in(width)]
     for chosen in (None, 1, 10 * len(indices)):
         chart = Chart(timeline(*indices), width, chosen)
-        # the mark of the last column may stand over the edge by its number
-        assert all(width_of(line) <= max(width, MARGIN + 8) + 4 for line in chart.lines())
+        assert all(width_of(line) <= max(width, MARGIN + 8) for line in chart.lines())
         assert len(chart.lines()) == HEIGHT + 5
+
+
+def test_chart_the_mark_bears_the_number_of_the_chosen_step() -> None:
+    indices = [0.5] * columns_in(80)
+    last = plain(Chart(timeline(*indices), 80, 10 * len(indices), 2000).lines()[-1])
+    assert last.endswith(" 2000▲") and width_of(((last, ""),)) <= 80
+    assert "│▲7 " in plain(Chart(timeline(*indices), 80, 3, 7).lines()[-1])
 
 
 def test_chart_without_a_tick_says_so() -> None:

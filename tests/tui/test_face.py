@@ -86,7 +86,7 @@ def test_watch_face_the_first_screen_tells_who_is_in_trouble_why_what_it_was_tol
         card = shown(face).partition("─ coder · s1")[2]
         assert "block: pressure" in card and "8 errors in a row" in card
         assert "told" in card and "Bash returned the same error" in card
-        assert "did not help: pressure" in card
+        assert "no better after it: pressure" in card
         assert "refused" in card and "u lets it go on" in card and "none yet (l sets it)" in card
         assert "q quit" in lines[-1] and "? help" in lines[-1]
 
@@ -101,7 +101,7 @@ def test_watch_face_a_session_is_labelled_in_three_keys(store: Path) -> None:
         await pilot.press("l")
         await until(pilot, lambda: "How did coder · s1 do?" in shown(face))
         await pilot.press("b")
-        await until(pilot, lambda: "coder · s1 is labelled bad" in shown(face))
+        await until(pilot, lambda: "labelled bad: coder · s1" in shown(face))
         await until(pilot, lambda: "label    bad" in shown(face))
         with Store(store) as kept:
             assert session_label(kept, "coder", "s1") is False
@@ -121,13 +121,16 @@ def test_watch_face_a_label_may_have_a_comment(store: Path) -> None:
         await until(pilot, lambda: "helped" in shown(face))
         await pilot.press("l", "B")
         await until(pilot, lambda: "Why is coder · s1 bad?" in shown(face))
-        await pilot.press(*"loops", "enter")
-        await until(pilot, lambda: "is labelled bad" in shown(face))
+        await pilot.press(*"loops")
+        await until(pilot, lambda: "│ loops  " in shown(face))
+        await pilot.press("enter")
+        await until(pilot, lambda: "labelled bad: coder" in shown(face))
+        await until(pilot, lambda: "label    bad: loops" in shown(face))
 
     watching(face, act)
     with Store(store) as kept:
         said = kept.fetch("SELECT data FROM events WHERE kind = 'feedback' ORDER BY id DESC LIMIT 1")[0][0]
-    assert '"loops"' in said
+    assert '"labelled bad: loops"' in said
 
 
 def test_watch_face_a_blocked_agent_is_let_go_on(store: Path) -> None:
@@ -137,9 +140,18 @@ def test_watch_face_a_blocked_agent_is_let_go_on(store: Path) -> None:
         await until(pilot, lambda: "helped" in shown(face))
         await pilot.press("u")
         await until(pilot, lambda: "Let coder · s1 go on?" in shown(face))
+        await until(pilot, lambda: "refused all calls" in shown(face))
+        assert "pressure 0.76: 8 errors in a row" in shown(face)
+        await pilot.press("enter")  # without a reason
+        await until(pilot, lambda: "A reason is needed" in shown(face))
         await pilot.press(*"seen", "enter")
-        await until(pilot, lambda: "coder · s1 may go on" in shown(face))
+        await until(pilot, lambda: "may go on: coder · s1" in shown(face))
         await until(pilot, lambda: "u lets it go on" not in shown(face))
+        await pilot.press("u")
+        await until(pilot, lambda: "nothing of coder · s1 is refused now" in shown(face))
+        await pilot.press("up", "u")
+        await until(pilot, lambda: "nothing of planner · s1 is refused now" in shown(face))
+        assert isinstance(face.screen, AgentsScreen)
 
     watching(face, act)
     with Store(store) as kept:
@@ -158,9 +170,47 @@ def test_watch_face_a_muted_session_goes_down_and_does_not_count(store: Path) ->
         agents_of(face)._said_at -= 60  # the remark has been there for a minute
         agents_of(face).draw()
         await until(pilot, lambda: "1 red" not in shown(face))
-        assert "2 green" in shown(face) and "block: pressure" not in shown(face).partition("─ coder")[0]
-        await pilot.press("m")
+        # one goes on to the next session, which keys now act on
+        assert agents_of(face).chosen == ("researcher", "s1") and "─ researcher · s1" in shown(face)
+        assert "2 green" in shown(face) and "block: pressure" not in shown(face)
+        await pilot.press("up", "m")
         await until(pilot, lambda: not face.muted)
+        assert "heard again: coder · s1" in shown(face)
+
+    watching(face, act)
+
+
+def test_watch_face_keys_act_on_no_row_that_is_out_of_view(tmp_path: Path) -> None:
+    path = tmp_path / "many.db"
+    for number in range(12):
+        with begun(path, f"agent{number:02}", session="s") as m:
+            work(m, 1 + number % 3)
+    face = WatchFace(path)
+
+    def in_view() -> bool:
+        """Tell whether the chosen session is in the list, and on the card."""
+        chosen = agents_of(face).chosen
+        assert chosen is not None
+        rows, _, card = shown(face).partition("─ agent")
+        return f" {chosen[0]} ·" in rows and card.startswith(chosen[0].removeprefix("agent"))
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "12 green" in shown(face) and in_view())
+        await pilot.press("end")
+        await until(pilot, in_view)
+        await pilot.press("m", "m", "m")
+        await until(pilot, lambda: len(face.muted) == 3 and in_view())
+        for _ in range(5):
+            await pilot.press("end", "s")
+            await until(pilot, lambda: not agents_of(face)._turned and in_view())
+        await pilot.press("home", "slash", *"agent11", "enter")
+        await until(pilot, lambda: agents_of(face).chosen == ("agent11", "s") and in_view())
+        await pilot.press("escape")
+        await until(pilot, lambda: "12 sessions" in shown(face) and in_view())
+        agents = face.screen.query_one("#agents", RowList)
+        for y in (0, 100):  # by the wheel or the bar
+            agents.scroll_to(y=y, animate=False, force=True)
+            await until(pilot, in_view)
 
     watching(face, act)
 
@@ -180,7 +230,9 @@ def test_watch_face_filter_search_and_sort(store: Path) -> None:
         await until(pilot, lambda: len(agents()) == 3)
         await pilot.press("slash")
         await until(pilot, lambda: "Search all sessions" in shown(face))
-        await pilot.press(*"ImportError", "enter")
+        await pilot.press(*"ImportError")
+        await until(pilot, lambda: "│ ImportError  " in shown(face))
+        await pilot.press("enter")
         await until(pilot, lambda: agents() == ["coder"])
         await pilot.press("slash")
         await until(pilot, lambda: face.screen.query(Input))
@@ -245,11 +297,108 @@ def test_watch_face_a_text_is_searched_in_a_session(store: Path) -> None:
         await until(pilot, lambda: "found pressure" in shown(face))
         await pilot.press("slash", *"table 2", "enter")
         # the third message of the coder's work, its sixth step
-        await until(pilot, lambda: "hit 1 of 1" in shown(face) and "step 6 " in shown(face))
+        await until(pilot, lambda: "hit 1 of 1" in shown(face) and "step 6 of 14" in shown(face))
         await pilot.press("slash", "backspace", *"9x", "enter")
         await until(pilot, lambda: "no event holds" in shown(face))
 
     watching(face, act)
+
+
+def test_watch_face_a_search_opens_a_session_at_its_hit_and_goes_round_the_hits(store: Path) -> None:
+    face = WatchFace(store)
+
+    def hit() -> int | None:
+        return session_of(face).seq
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "helped" in shown(face))
+        await pilot.press("slash", *"ImportError", "enter")
+        await until(pilot, lambda: "only “ImportError”" in shown(face).splitlines()[0])
+        await pilot.press("enter")
+        await until(pilot, lambda: "hit 1 of 8" in shown(face) and "ImportError: no module" in shown(face))
+        first, hits = hit(), session_of(face)._hits
+        assert first == hits[0]
+        await pilot.press("N")
+        await until(pilot, lambda: hit() == hits[-1] and "hit 8 of 8" in shown(face))
+        assert "on from the last hit" in shown(face)
+        await pilot.press("n")
+        await until(pilot, lambda: hit() == first)
+        await pilot.press("n")
+        await until(pilot, lambda: hit() == hits[1])
+        # where only a name holds the text, n and N go through the marks
+        await pilot.press("escape", "escape", "slash")
+        await until(pilot, lambda: face.screen.query(Input))
+        face.screen.query_one(Input).value = "coder"
+        await pilot.press("enter")
+        await until(pilot, lambda: "only “coder”" in shown(face).splitlines()[0])
+        await pilot.press("enter")
+        await until(pilot, lambda: "found pressure" in shown(face) and not session_of(face)._text)
+        await pilot.press("N")
+        await until(pilot, lambda: hit() in {mark.seq for mark in course(face).timeline.marks})
+
+    watching(face, act)
+
+
+def test_watch_face_home_and_single_steps_go_beyond_the_part_on_the_chart(store: Path) -> None:
+    face = WatchFace(store)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "helped" in shown(face))
+        await pilot.press("enter")
+        await until(pilot, lambda: "found pressure" in shown(face) and " step 14  $" in shown(face).splitlines()[0])
+        await pilot.press("plus")
+        await until(pilot, lambda: course(face).timeline.first > 1)
+        begin = course(face).timeline.points[0].step
+        for at in range(13, begin - 2, -1):
+            await pilot.press("comma")
+            await until(pilot, lambda at=at: step(face) == at)  # type: ignore[misc]
+        # the chart went with it, and the title says where one is
+        await until(pilot, lambda: course(face).timeline.points[0].step < begin)
+        await until(pilot, lambda: f"step {begin - 1} of 14" in shown(face).splitlines()[0])
+        assert f"▲{begin - 1} " in shown(face)
+        await pilot.press("home")
+        await until(pilot, lambda: step(face) == 1 and course(face).timeline.first == 1)
+        assert "step 1 of 14" in shown(face).splitlines()[0]
+
+    watching(face, act)
+
+
+def test_watch_face_the_whole_reason_is_shown_on_demand_and_on_a_tall_terminal(store: Path) -> None:
+    face = WatchFace(store)
+
+    def reason() -> str:
+        return " ".join(shown(face).partition(" goal ")[0].split())
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "helped" in shown(face))
+        await pilot.press("enter")
+        await until(pilot, lambda: "found pressure" in shown(face))
+        assert "error_rate 0.80" not in reason() and "…" in reason()
+        await pilot.press("w")
+        await until(pilot, lambda: "error_rate 0.80" in reason() and "repetition" in reason())
+        await pilot.press("w")
+        await until(pilot, lambda: "error_rate 0.80" not in reason())
+        await pilot.resize_terminal(80, 40)
+        await until(pilot, lambda: "error_rate 0.80" in reason() and "repetition" in reason())
+
+    watching(face, act)
+
+
+def test_watch_face_the_first_line_keeps_order_filter_and_remarks(store: Path) -> None:
+    face = WatchFace(store)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "helped" in shown(face))
+        await pilot.press("s", "f", "p")
+        await until(pilot, lambda: "newest first" in shown(face).splitlines()[0])
+        await until(pilot, lambda: "only open" in shown(face).splitlines()[0])
+        await until(pilot, lambda: "researcher" not in shown(face))  # it has succeeded
+        await pilot.press("f", "s")
+        await until(pilot, lambda: "✓" in shown(face) and "only succeeded" in shown(face).splitlines()[0])
+        await pilot.press("l", "g")
+        await until(pilot, lambda: "labelled good: resear" in shown(face).splitlines()[0])
+
+    watching(face, act, (72, 24))
 
 
 def test_watch_face_guidance_of_a_session_is_labelled_and_leads_to_its_step(store: Path) -> None:
@@ -263,10 +412,10 @@ def test_watch_face_guidance_of_a_session_is_labelled_and_leads_to_its_step(stor
         await until(pilot, lambda: "refused" in shown(face) and face.screen.query_one("#told").has_focus)
         await pilot.press("end")  # the first hint
         await pilot.press("l", "g")
-        await until(pilot, lambda: "is labelled good" in shown(face))
+        await until(pilot, lambda: "labelled good: bash_retry" in shown(face))
         await until(pilot, lambda: "[good]" in shown(face))
         await pilot.press("enter")
-        await until(pilot, lambda: "told the agent" in shown(face))
+        await until(pilot, lambda: " guidance " in shown(face))
 
     watching(face, act)
     with Store(store) as kept:
@@ -280,9 +429,9 @@ def test_watch_face_guidance_of_all_agents(store: Path) -> None:
         await until(pilot, lambda: "helped" in shown(face))
         await pilot.press("g")
         await until(pilot, lambda: isinstance(face.screen, GuidanceScreen) and "coder · s1" in shown(face))
-        assert "measured helped" in shown(face)
+        assert "better after 0 of 1 measured" in shown(face)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(face.screen, SessionScreen) and "told the agent" in shown(face))
+        await until(pilot, lambda: isinstance(face.screen, SessionScreen) and " guidance " in shown(face))
         await pilot.press("escape", "escape")
         assert isinstance(face.screen, AgentsScreen)
 
@@ -372,7 +521,7 @@ def test_watch_face_an_open_session_follows_and_tells_of_trouble_elsewhere(store
             await until(pilot, lambda: "step 16 " in shown(face))
             await pilot.press("escape")
             await asyncio.to_thread(fail, m, 9)
-            await until(pilot, lambda: "planner turned" in shown(face))
+            await until(pilot, lambda: "turned red: planner" in shown(face))
 
     watching(face, act)
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from rich.cells import cell_len
 
-from coherence.tui.lines import clean, cropped, cut, fitted, plain, spread, width_of, wrapped
+from coherence.tui.lines import clean, cropped, cut, fitted, named, plain, spread, width_of, wrapped
 
 TEXTS = [
     "",
@@ -55,3 +55,14 @@ def test_spread_the_right_part_stays_whole() -> None:
     line = spread((("a long name of a store", ""),), (("3 red", "red"),), 16)
     assert plain(line) == "a long na… 3 red" and width_of(line) == 16
     assert cropped((("ab", ""), ("cd", "")), 3) == (("ab", ""), ("…", ""))
+    assert cropped((("ab", ""), ("cd", "")), 2) == (("a…", ""),)
+    assert cropped((("a ", ""), ("b  ", ""), ("  ", "")), 3) == (("a ", ""), ("b", ""))
+
+
+@pytest.mark.parametrize("agent", ["a", "agent-in-production-eu-west-1", *TEXTS])
+@pytest.mark.parametrize("session", ["1", "2026-11-28T08:00:00Z-run", "東京"])
+@pytest.mark.parametrize("width", [12, 20, 60])
+def test_named_the_session_is_never_left_out(agent: str, session: str, width: int) -> None:
+    name, rest = named(agent, session, width)
+    assert cell_len(name + rest) <= width
+    assert rest[3:4] == session[0] and len(rest) > 3

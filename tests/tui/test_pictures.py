@@ -17,7 +17,7 @@ SCREENS: dict[str, tuple[tuple[int, int], list[str], str, bool]] = {
     "agents-wide": ((160, 36), [], "helped", False),
     "agents-ascii": ((80, 24), [], "helped", True),
     "session": ((120, 40), ["enter"], "found pressure", False),
-    "guidance": ((100, 30), ["g"], "measured helped", False),
+    "guidance": ((100, 30), ["g"], "1 measured", False),
     "label": ((80, 24), ["l"], "How did coder", False),
     "help": ((80, 50), ["question_mark"], "let a blocked agent go on", False),
 }

@@ -82,8 +82,10 @@ def test_watch_in_a_terminal_without_colours(store: Path) -> None:
 
 
 def test_watch_in_a_terminal_in_ascii(store: Path) -> None:
-    written = played(store, [b"\r", b"?", b"\x1b", b"\x1b", b"q"], "--ascii")
-    assert ESCAPES.sub(b"", written).isascii()
+    written = played(store, [b"l", b"\x1b", b"\r", b"?", b"\x1b", b"\x1b", b"q"], "--ascii")
+    text = ESCAPES.sub(b"", written)
+    assert text.isascii()
+    assert b"+----" in text and b"?--" not in text  # the corners of a dialog
     assert b"(failed)" not in written
 
 
