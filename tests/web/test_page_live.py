@@ -61,6 +61,30 @@ def test_live_list_keeps_scroll_and_the_chosen_row(look: Look, path: Path) -> No
     assert "more-3" in page.evaluate("() => document.activeElement.textContent")
 
 
+def test_live_rows_stay_where_somebody_points_at_them(look: Look, path: Path) -> None:
+    names = ".row .cover b"
+    with Monitor(agent="zoe", session="z", store=path, embedder=False, goal="find the date") as m:
+        m.message("assistant", "I look.")
+        m.decide()
+        page = look.at("/?flat=1")
+        expect(page.locator(names)).to_have_count(9)
+        before = page.locator(names).all_inner_texts()
+        assert before[0] != "zoe"
+        page.locator(".row", has_text="zoe").hover()
+        for attempt in range(7):
+            m.tool_call("search", {"query": f"launch date {attempt}"})
+            m.tool_result("503 service unavailable", error=True)
+            m.decide()
+        expect(page.locator(".row", has_text="zoe").locator(".light")).to_contain_text("red")
+        record_calm(path, agent="adam", session="new", steps=2)
+        expect(page.locator(names)).to_have_count(10)
+        assert page.locator(names).all_inner_texts() == [*before, "adam"], "the light changes, the place does not"
+        assert "the order waits" in page.locator(".found").inner_text()
+        page.locator("h1").hover()
+        expect(page.locator(names).first).to_have_text("zoe")  # the worst, and the newest of those
+        assert page.locator(names).last.inner_text() != "adam"
+
+
 def test_live_session_follows_the_newest_step_until_one_is_chosen(look: Look, path: Path) -> None:
     with Monitor(agent="walker", session="w", store=path, embedder=False, goal="walk") as m:
 

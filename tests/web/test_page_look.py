@@ -68,6 +68,51 @@ def test_look_structure_is_the_one_that_is_kept(browser: Browser, served: Served
     assert found == file.read_text("utf-8")
 
 
+def test_look_bar_and_backdrop_reach_the_edge_on_short_and_long_pages(browser: Browser, served: Served) -> None:
+    with looking(browser, served.server.url) as look:
+        lefts = set()
+        for path in ("/experiments", "/guard", PATHS["session"], "/session/nobody/1"):
+            look.page.goto(look.base + path)
+            look.page.locator("main h1").first.wait_for()
+            look.settle()
+            bar = look.page.locator(".bar").bounding_box()
+            assert bar is not None and bar["x"] + bar["width"] == WIDE[0]
+            lefts.add(look.page.locator("main").evaluate("(one) => one.getBoundingClientRect().left"))
+        assert len(lefts) == 1, "nothing jumps from page to page"
+        look.faults = [fault for fault in look.faults if "404" not in fault]
+
+
+@pytest.mark.parametrize("width", [PHONE[0], 780, 900, 1100])
+def test_look_no_page_is_missing_from_the_bar(browser: Browser, served: Served, width: int) -> None:
+    with looking(browser, served.server.url, size=(width, 800)) as look:
+        page = look.at("/experiments")
+        cut = page.locator(".bar nav").evaluate("(one) => one.scrollWidth - one.clientWidth")
+        assert cut <= 0
+        last = page.locator(".bar nav a").last.bounding_box()
+        assert last is not None and last["x"] + last["width"] <= width
+
+
+def test_look_tables_of_a_phone_scroll_in_their_cards(browser: Browser, served: Served) -> None:
+    with looking(browser, served.server.url, size=PHONE) as look:
+        look.page.route(re.compile("/api/compare"), lengthened)
+        for name in ("compare", "fleet", "session"):
+            page = look.at(PATHS[name])
+            assert page.evaluate("() => document.documentElement.scrollWidth") == PHONE[0], name
+        told, chart = (page.locator(part).bounding_box() for part in (".told-card", ".course"))
+        assert told is not None and chart is not None and told["y"] < chart["y"]
+
+
+def lengthened(route: Route) -> None:
+    """Answer with a rule of a long name and large amounts."""
+    response = route.fetch()
+    found = response.json()
+    found["findings"].append(["a_rule_with_a_name_that_is_long_enough_for_two_lines", 12_345, 67_890])
+    for rate in found["rates"]:
+        if rate["name"] == "tokens":
+            rate |= {"one": 123_456_789.0, "other": 1.0, "difference": -123_456_788.0}
+    route.fulfill(response=response, json=found)
+
+
 @pytest.mark.parametrize("name", PATHS)
 def test_look_pictures_of_both_themes_and_widths(browser: Browser, served: Served, tmp_path: Path, name: str) -> None:
     folder = Path(os.environ.get("PAGE_PICTURES") or tmp_path)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coherence.store.store import Store
-from web.browsing import Look, looking
-from web.serving import serving
+from web.browsing import PHONE, Look, looking
+from web.serving import Served, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -66,6 +66,36 @@ def test_overview_filters_narrow_the_list_and_stay_in_the_address(look: Look) ->
     page.select_option("#by-rule", "bash_retry")
     expect(page.locator(".row")).to_have_count(1)
     assert agents(page) == ["builder"]
+
+
+def test_overview_state_is_shown_and_filtered_by(look: Look) -> None:
+    page = look.at("/")
+    assert "✓ succeeded" in page.locator(".row", has_text="builder").locator(".chips").inner_text()
+    page.select_option("#by-state", "succeeded")
+    expect(page.locator(".row")).to_have_count(1)
+    assert agents(page) == ["builder"] and page.url.endswith("/?state=succeeded")
+    page.select_option("#by-state", "open")
+    expect(page.locator(".row")).to_have_count(7)
+    page.select_option("#by-state", "failed")
+    expect(page.locator(".empty h2")).to_have_text("No session fits")
+    page.click(".empty button")
+    expect(page.locator(".row")).to_have_count(8)
+
+
+def test_overview_on_a_phone_shows_a_row_at_once_and_filters_where_they_are_asked_for(
+    browser: Browser, served: Served
+) -> None:
+    with looking(browser, served.server.url, size=PHONE) as look:
+        page = look.at("/")
+        box = page.locator(".row").first.bounding_box()
+        assert box is not None and box["y"] + box["height"] < PHONE[1]
+        links = [link.bounding_box() for link in page.locator(".bar nav a").all()]
+        assert all(link is not None and link["x"] + link["width"] <= PHONE[0] for link in links), "none is cut off"
+        expect(page.locator("#by-agent")).to_be_hidden()
+        page.get_by_role("button", name="Filter").click()
+        page.select_option("#by-agent", "builder")
+        expect(page.locator(".row")).to_have_count(1)
+        expect(page.get_by_role("button", name="Filter (1)")).to_be_visible()
 
 
 def test_overview_search_finds_what_was_said_and_tells_how_to_go_on_where_nothing_fits(look: Look) -> None:

@@ -16,7 +16,10 @@ async function answer(path, options) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "The server does not answer. Is `coherence serve` still running?");
   }
-  const body = await response.json().catch(() => null);
+  const body = await response.json().catch((error) => {
+    if (error.name === "AbortError") throw error;
+    return null;
+  });
   if (!response.ok) throw new Refused(response.status, body?.error || `${response.status} ${response.statusText}`);
   return body;
 }
@@ -39,21 +42,27 @@ export function post(path, body) {
 /** Change the token of the printed address for a cookie. */
 export const login = (token) => post("/login", { token });
 
-/** Run one request at a time: a newer one ends the older one. */
+/** Run one request at a time: a newer one ends the older one, and none begins after the end of its page. */
 export class Newest {
   #running = null;
+  #stopped = false;
 
   async run(work) {
     this.#running?.abort();
     const mine = (this.#running = new AbortController());
+    if (this.#stopped) mine.abort();
     try {
-      return await work(mine.signal);
+      mine.signal.throwIfAborted();
+      const found = await work(mine.signal);
+      mine.signal.throwIfAborted();
+      return found;
     } finally {
       if (this.#running === mine) this.#running = null;
     }
   }
 
   stop() {
+    this.#stopped = true;
     this.#running?.abort();
   }
 }

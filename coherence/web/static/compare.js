@@ -2,16 +2,20 @@
 
 import { get, Newest } from "./api.js";
 import { el, show, showFor, table } from "./dom.js";
-import { light, strip } from "./lights.js";
+import { bandOf, FROM_BEST, light, strip } from "./lights.js";
 import { go, sessionPath } from "./shell.js";
 import { Chart, chartKey, described } from "./timeline.js";
-import { count, cut, percent, share, short, time, usd } from "./words.js";
+import { count, cut, INDEX, many, percent, share, short, time, usd } from "./words.js";
 
 const CHOICES = 200;
 
+const OUTCOMES = { succeeded: "✓ succeeded", failed: "✗ failed", ended: "ended", "": "not ended" };
+const WORDS = { "of ticks": "of steps measured" };
+const isShare = (rate) => rate.unit.startsWith("of ");
+
 function amount(rate, value) {
   if (value === null) return "–";
-  if (rate.unit.startsWith("of ")) return `${percent(value)} ${rate.unit}`;
+  if (isShare(rate)) return percent(value);
   if (rate.unit === "USD" || rate.unit === "$") return usd(value);
   const text = Number.isInteger(value) ? short(value) : Math.abs(value) < 10 ? share(value) : short(Math.round(value));
   return rate.unit ? `${text} ${rate.unit}` : text;
@@ -20,8 +24,39 @@ function amount(rate, value) {
 function difference(rate) {
   if (rate.difference === null) return "–";
   if (rate.difference === 0) return "same";
+  if (isShare(rate)) {
+    const points = Math.round(Math.abs(rate.difference) * 100);
+    return points ? `${rate.difference > 0 ? "+" : "−"}${many(points, "point")}` : "less than a point";
+  }
   return `${rate.difference > 0 ? "+" : "−"}${amount(rate, Math.abs(rate.difference))}`;
 }
+
+/** Name an amount, and say what it is a share of. */
+const rateName = (rate) => [
+  rate.name.endsWith(" index") ? el("span", { title: INDEX }, rate.name) : rate.name,
+  isShare(rate) && [" ", el("span", { class: "faint" }, WORDS[rate.unit] ?? rate.unit)],
+];
+
+function row(name, cells) {
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, name),
+    cells.map((cell) => el("td", { class: "number" }, cell)),
+  );
+}
+
+/** Make the row of how the tasks ended. */
+function outcomeRow(one, other) {
+  const words = [one, other].map((view) => OUTCOMES[view.line.outcome] ?? "–");
+  return row("outcome", [...words, words[0] === words[1] ? "same" : "differs"]);
+}
+
+/** Order sessions by their light, the worst first, then the newest. */
+const byLight = (lines) => {
+  const badness = (line) => FROM_BEST.indexOf(bandOf(line.band));
+  return lines.toSorted((one, other) => badness(other) - badness(one) || other.last_ts - one.last_ts);
+};
 
 const heading = (view) => {
   const { line } = view;
@@ -45,7 +80,7 @@ const heading = (view) => {
     el("p", { class: "cause" }, line.cause || "nothing to say"),
     line.goal && el("p", { class: "goal" }, cut(line.goal, 240)),
     strip(line.strip),
-    el("p", { class: "faint" }, `${count(line.steps)} steps, started `, time(line.started)),
+    el("p", { class: "faint" }, `${many(line.steps, "step")}, started `, time(line.started)),
   ];
 };
 
@@ -70,8 +105,9 @@ export function open(root, _names, query) {
   const heads = [0, 1].map(() => el("div", { class: "card pad" })),
     boxes = [0, 1].map(() => el("div", { class: "chart", role: "img" }));
   const charts = [],
-    rates = el("section", { class: "card pad" }),
-    findings = el("section", { class: "card pad" });
+    tables = { class: "card pad wide-table", tabindex: "0", role: "region" };
+  const rates = el("section", { ...tables, "aria-label": "Amounts" }),
+    findings = el("section", { ...tables, "aria-label": "Rules that fired" });
   root.append(
     el(
       "div",
@@ -96,13 +132,13 @@ export function open(root, _names, query) {
     pickers.forEach((picker, at) => {
       const select = picker.querySelector("select"),
         kept = select.value;
-      const lines = overview.lines.filter((line) => value([line.agent, line.session]) !== value(pair[at]));
+      const lines = byLight(overview.lines).filter((line) => value([line.agent, line.session]) !== value(pair[at]));
       select.append(
         ...lines.map((line) =>
           el(
             "option",
             { value: value([line.agent, line.session]) },
-            `${cut(line.agent, 40)} ${cut(line.session, 40)}: ${line.band}, ${count(line.steps)} steps`,
+            `${line.band}: ${cut(line.agent, 40)} ${cut(line.session, 40)}, ${many(line.steps, "step")}`,
           ),
         ),
       );
@@ -135,20 +171,16 @@ export function open(root, _names, query) {
         await charts[at].show(timeline, timeline.first, timeline.last);
       }),
     );
-    showFor(rates, found.rates, () => [
+    showFor(rates, [found.rates, found.one.line.outcome, found.other.line.outcome], () => [
       el("h2", {}, "Amounts"),
       table(
         ["Amount", "The one", "The other", "Difference"],
-        found.rates.map((rate) =>
-          el(
-            "tr",
-            {},
-            el("th", { scope: "row" }, rate.name),
-            [amount(rate, rate.one), amount(rate, rate.other), difference(rate)].map((text) =>
-              el("td", { class: "number" }, text),
-            ),
+        [
+          outcomeRow(found.one, found.other),
+          found.rates.map((rate) =>
+            row(rateName(rate), [amount(rate, rate.one), amount(rate, rate.other), difference(rate)]),
           ),
-        ),
+        ],
       ),
     ]);
     showFor(findings, found.findings, () => [
@@ -156,12 +188,10 @@ export function open(root, _names, query) {
       found.findings.length
         ? table(
             ["Rule", "The one", "The other"],
-            found.findings.map(([rule, one, other]) =>
-              el(
-                "tr",
-                {},
-                el("th", { scope: "row" }, rule),
-                [one, other].map((n) => el("td", { class: "number" }, `${count(n)}×`)),
+            found.findings.map(([rule, ...times]) =>
+              row(
+                rule,
+                times.map((n) => `${count(n)}×`),
               ),
             ),
           )
@@ -176,10 +206,9 @@ export function open(root, _names, query) {
           "div",
           { class: "halves" },
           heads.map((head, at) =>
-            el("section", { class: "column" }, head, el("div", { class: "card pad" }, boxes[at])),
+            el("section", { class: "column" }, head, el("div", { class: "card pad" }, chartKey(), boxes[at])),
           ),
         ),
-        chartKey(),
         el("div", { class: "halves" }, rates, findings),
       );
       [0, 1].forEach((at) =>

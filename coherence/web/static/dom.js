@@ -118,12 +118,21 @@ export function keyed(list, items, keyOf, make) {
   }
 }
 
-/** Ask before something that cannot be taken back; resolves to what was typed, "" or null. */
-export function ask({ title, text, action, field = null, value = "", long = false }) {
+/**
+ * Ask before something that cannot be taken back, or for words. Resolves to what was typed, "" or null; with `choices`,
+ * a map of values and the texts of their buttons, to [value, what was typed] or null.
+ */
+export function ask({ title, text, action, choices = null, field = null, value = "", long = false }) {
   return new Promise((resolve) => {
-    const input =
-      field && el(long ? "textarea" : "input", { id: "ask-field", rows: long ? 6 : null, value: long ? null : value });
+    const input = field && el(long ? "textarea" : "input", { id: "ask-field", rows: long ? 6 : null });
     if (input) input.value = value;
+    const typed = () => (input ? input.value : "");
+    const button = (text, main, answer) =>
+      el("button", { type: "button", class: `button${main ? " main" : ""}`, click: () => done(answer()) }, text);
+    const cancel = button("Cancel", false, () => null);
+    const acts = choices
+      ? Object.entries(choices).map(([choice, text]) => button(text, false, () => [choice, typed()]))
+      : [button(action, true, typed)];
     const dialog = el(
       "dialog",
       { class: "ask", "aria-labelledby": "ask-title" },
@@ -131,20 +140,22 @@ export function ask({ title, text, action, field = null, value = "", long = fals
       text && el("p", {}, text),
       input && el("label", { for: "ask-field" }, field),
       input,
-      el(
-        "div",
-        { class: "acts" },
-        el("button", { type: "button", class: "button", click: () => done(null) }, "Cancel"),
-        el("button", { type: "button", class: "button main", click: () => done(input ? input.value : "") }, action),
-      ),
+      el("div", { class: "acts" }, choices ? [acts, cancel] : [cancel, acts]),
     );
     const done = (answer) => {
       dialog.remove();
       resolve(answer);
     };
     dialog.addEventListener("cancel", () => done(null));
+    input?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.isComposing || (long && !event.ctrlKey && !event.metaKey)) return;
+      event.preventDefault();
+      // where there is a choice, Enter does not make it
+      if (choices) acts[0].focus();
+      else acts[0].click();
+    });
     document.body.append(dialog);
     dialog.showModal();
-    (input || dialog.querySelector(".main")).focus();
+    (input || acts[0]).focus();
   });
 }

@@ -29,8 +29,12 @@ function interval({ low, high, effect }) {
   );
 }
 
+/** Tell whether nothing was withheld, so that there is nothing to compare with. */
+const isAlwaysSent = (one) => one.pairs === 0 && one.firings > 0 && one.treatments === one.firings && !one.policy;
+
 function card(one) {
-  const [kind, sign] = VERDICTS[one.verdict] ?? ["", "·"];
+  const alone = isAlwaysSent(one);
+  const [kind, sign] = alone ? ["faint", "○"] : (VERDICTS[one.verdict] ?? ["", "·"]);
   const left = Math.max(0, (one.needed ?? 0) - one.pairs);
   return el(
     "li",
@@ -46,7 +50,7 @@ function card(one) {
           { class: "plain-name", "data-row": true, href: `/?rule=${encodeURIComponent(one.pattern)}` },
           one.pattern,
         ),
-        el("span", { class: `chip ${kind}` }, `${sign} ${one.verdict}`),
+        el("span", { class: `chip ${kind}` }, `${sign} ${alone ? "not compared" : one.verdict}`),
         one.policy && el("span", { class: "chip" }, one.policy === "promote" ? "always sent" : "never sent"),
       ),
       el(
@@ -54,11 +58,13 @@ function card(one) {
         { class: "faint" },
         `${many(one.firings, "firing")}: ${count(one.treatments)} chosen to be sent, ` +
           `${count(one.delivered)} delivered; ${many(one.pairs, "pair")} measured`,
-        left > 0 && `, ${count(left)} more before a verdict`,
+        left > 0 &&
+          !alone && `, ${count(left)} more before a verdict`,
         one.decided_at !== null && `, decided after ${many(one.decided_at, "pair")}`,
         !one.steady && "; the effect has changed over time",
       ),
       (one.needed ?? 0) > 0 &&
+        !alone &&
         one.decided_at === null &&
         el("progress", {
           max: one.needed,
@@ -70,7 +76,9 @@ function card(one) {
       ? el(
           "p",
           { class: "none" },
-          "No pair was measured yet: an effect shows after a firing that was sent and one that was withheld.",
+          alone
+            ? "None was withheld, so there is nothing to compare with."
+            : "No pair was measured yet: an effect shows after a firing that was sent and one that was withheld.",
         )
       : el(
           "div",
@@ -87,8 +95,16 @@ function card(one) {
   );
 }
 
+/** Say why there is nothing to compare, and how that is changed. */
+const alwaysSent = () => [
+  "Guidance that is not compared was always sent: withholding is off unless ",
+  el("code", {}, "guidance = { randomise = true }"),
+  " is set in the agent's configuration. Then one of every two hints of a pattern is withheld, by chance.",
+];
+
 export function open(root) {
   const requests = new Newest(),
+    off = el("p", { class: "off card pad", hidden: true }),
     list = el("ul", { class: "cards", "aria-label": "Experiments" }),
     empty = el("div", {});
   root.append(
@@ -103,12 +119,15 @@ export function open(root) {
           "much more the pressure fell where it was sent.",
       ),
     ),
+    off,
     list,
     empty,
   );
 
   async function load() {
     const found = await requests.run((signal) => get("experiments", {}, signal));
+    off.hidden = !found.some(isAlwaysSent);
+    show(off, alwaysSent());
     keyed(list, found, (one) => one.pattern, card);
     show(
       empty,

@@ -2,16 +2,19 @@
 
 import { get, Newest } from "./api.js";
 import { el, showFor, table } from "./dom.js";
-import { light } from "./lights.js";
+import { bandOf, FROM_BEST, light } from "./lights.js";
 import { sessionPath } from "./shell.js";
 import { trustGraph } from "./trust.js";
-import { many, share } from "./words.js";
+import { INDEX, many, PRESSURE, share } from "./words.js";
 
 const MOST_DRAWN = 120;
 
+const badness = (one) => FROM_BEST.indexOf(bandOf(one.band));
+const head = (name, title) => el("span", { title }, name);
+
 function agentsTable(agents) {
   const rows = agents
-    .toSorted((one, other) => other.pressure - one.pressure)
+    .toSorted((one, other) => badness(other) - badness(one) || other.pressure - one.pressure)
     .map((one) =>
       el(
         "tr",
@@ -24,7 +27,18 @@ function agentsTable(agents) {
         el("td", {}, one.pressure > one.own && one.path.length ? one.path.join(" → ") : "its own"),
       ),
     );
-  return table(["Agent", "Light", "Index", "Own pressure", "Pressure", "Where it comes from"], rows, "Agents");
+  return table(
+    [
+      "Agent",
+      "Light",
+      head("Index", INDEX),
+      head("Own pressure", PRESSURE),
+      head("Pressure", "the agent's own pressure, or what reaches it from others if that is higher"),
+      "Where it comes from",
+    ],
+    rows,
+    "Agents",
+  );
 }
 
 function edgesTable(edges) {
@@ -61,7 +75,8 @@ export function open(root) {
         "p",
         { class: "hint" },
         "An agent that trusts another one takes over a part of its pressure. Arrows point from the " +
-          "one that is in trouble to the one that it reaches; a dotted line leads from a parent to its child.",
+          "one that is in trouble to the one that it reaches; a dotted line leads from a parent to its child. " +
+          "Each agent is shown by its newest session.",
       ),
     ),
     body,

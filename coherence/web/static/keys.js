@@ -2,6 +2,7 @@
 
 import { by, el, show } from "./dom.js";
 import { light } from "./lights.js";
+import { INDEX, PRESSURE } from "./words.js";
 
 const PAGES = { s: "/", c: "/compare", f: "/fleet", l: "/lessons", u: "/guard", e: "/experiments" };
 const KEYS = [
@@ -17,7 +18,7 @@ const SESSION_KEYS = [
   ["← →", "previous, next step"],
   ["Home, End", "first, last step"],
   ["+ − 0", "zoom in, out, show all"],
-  ["n", "next step in trouble"],
+  ["n", "next step where trouble begins"],
   ["f", "follow the newest step"],
 ];
 
@@ -94,8 +95,11 @@ export function help() {
     el(
       "p",
       {},
-      "The index tells how well the agent holds together: 1 is best. Pressure tells how much trouble it has: " +
-        "0 is best. In a strip of bars, a higher bar is better.",
+      [INDEX, PRESSURE].map((text) => {
+        const [name, meaning] = text.split(": ");
+        return [el("b", {}, name), `: ${meaning}. `];
+      }),
+      "In a strip of bars, a higher bar is better.",
     ),
     el(
       "div",
@@ -104,4 +108,5 @@ export function help() {
     ),
   );
   dialog.showModal();
+  dialog.scrollTop = 0; // not at the button, which has the focus
 }

@@ -21,7 +21,7 @@ export function open(root, _names, query) {
       typed = setTimeout(() => {
         text = search.value.trim();
         noteAddress(new URLSearchParams(text ? { text } : {}));
-        page.ready = attempt(load);
+        attempt(load);
       }, 200);
     },
   });
@@ -109,6 +109,13 @@ export function open(root, _names, query) {
     );
   }
 
-  const page = { title: "Lessons", refresh: load, close: () => requests.stop(), ready: load() };
-  return page;
+  return {
+    title: "Lessons",
+    refresh: load,
+    close: () => {
+      clearTimeout(typed);
+      requests.stop();
+    },
+    ready: load(),
+  };
 }

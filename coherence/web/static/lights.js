@@ -87,6 +87,15 @@ export function spark(values) {
   );
 }
 
+const OUTCOMES = { succeeded: ["good", "✓ succeeded"], failed: ["bad", "✗ failed"], ended: ["", "ended"] };
+
+/** Make a chip of how the task ended; none while it has not. */
+export function outcome(name) {
+  if (!Object.hasOwn(OUTCOMES, name ?? "")) return null;
+  const [kind, text] = OUTCOMES[name];
+  return el("span", { class: `chip ${kind}` }, text);
+}
+
 const DECISIONS = { continue: "▷", guide: "✎", warn: "⚠", block: "⊘" };
 
 /** Make a badge of a decision; none for `continue`. */

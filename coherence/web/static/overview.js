@@ -3,7 +3,7 @@
 import { get, Newest } from "./api.js";
 import { el, keyed, show } from "./dom.js";
 import { BANDS, FROM_BEST } from "./lights.js";
-import { sessionRow, tree } from "./rows.js";
+import { inPlace, sessionRow, tree } from "./rows.js";
 import { announce, attempt, noteAddress } from "./shell.js";
 import { count, cut, many } from "./words.js";
 
@@ -23,8 +23,23 @@ const AGES = [
   ["604800", "last 7 days"],
   ["dates", "between …"],
 ];
-const NAMES = ["text", "agent", "band", "rule", "label", "sort", "age", "from", "to"];
+const STATES = [
+  ["", "any"],
+  ["running", "running"],
+  ["open", "not ended"],
+  ["succeeded", "succeeded"],
+  ["failed", "failed"],
+];
+const LABELS = [
+  ["", "any"],
+  ["good", "good"],
+  ["bad", "bad"],
+  ["none", "none yet"],
+];
+const NARROWING = ["text", "agent", "band", "rule", "state", "label", "age"];
+const NAMES = [...NARROWING, "sort", "from", "to"];
 
+const keyOf = (line) => JSON.stringify([line.agent, line.session]);
 const option = ([value, text]) => el("option", { value }, text);
 
 export function open(root, _names, query) {
@@ -33,6 +48,8 @@ export function open(root, _names, query) {
   const requests = new Newest();
   let limit = PAGE,
     bands = new Map(),
+    shown = [],
+    chosen = true,
     flat = query.get("flat") === "1";
 
   const choice = (name, label, options) => {
@@ -47,7 +64,7 @@ export function open(root, _names, query) {
     type: "search",
     id: "by-text",
     "data-search": true,
-    placeholder: "goal, agent, session, any text",
+    placeholder: "goal, agent, any text",
     autocomplete: "off",
     input: () => {
       clearTimeout(typed);
@@ -72,12 +89,8 @@ export function open(root, _names, query) {
     agent: choice("agent", "Agent", [["", "all agents"]]),
     rule: choice("rule", "Rule", [["", "any rule"]]),
     age: choice("age", "When", AGES),
-    label: choice("label", "Label", [
-      ["", "any"],
-      ["good", "good"],
-      ["bad", "bad"],
-      ["none", "none yet"],
-    ]),
+    state: choice("state", "State", STATES),
+    label: choice("label", "Label", LABELS),
     sort: choice("sort", "Order", SORTS),
   };
   const date = (name, label) =>
@@ -97,6 +110,7 @@ export function open(root, _names, query) {
       checked: !flat,
       change: (event) => {
         flat = !event.target.checked;
+        chosen = true;
         note();
         draw();
       },
@@ -104,9 +118,31 @@ export function open(root, _names, query) {
     el("span", {}, "Under their parents"),
   );
   const found = el("p", { class: "found" }),
-    list = el("ol", { class: "rows", "aria-label": "Sessions" });
+    list = el("ol", { class: "rows", "aria-label": "Sessions", pointerleave: mend, focusout: () => setTimeout(mend) });
   const empty = el("div", {}),
     more = el("p", { class: "more" });
+  const folded = el(
+    "div",
+    { class: "folded", id: "filters" },
+    el("div", { class: "toggles", role: "group", "aria-label": "Light" }, buttons),
+    fields.agent,
+    fields.rule,
+    fields.age,
+    fields.state,
+    fields.label,
+    dates,
+  );
+  const unfold = el(
+    "button",
+    {
+      type: "button",
+      class: "toggle unfold",
+      "aria-expanded": "false",
+      "aria-controls": "filters",
+      click: () => unfold.setAttribute("aria-expanded", String(folded.classList.toggle("open"))),
+    },
+    "Filter",
+  );
   let data = null;
 
   root.append(
@@ -124,12 +160,8 @@ export function open(root, _names, query) {
       "form",
       { class: "filters", role: "search", submit: (event) => event.preventDefault() },
       el("label", { class: "field wide" }, el("span", {}, "Search"), search),
-      el("div", { class: "toggles", role: "group", "aria-label": "Light" }, buttons),
-      fields.agent,
-      fields.rule,
-      fields.age,
-      fields.label,
-      dates,
+      unfold,
+      folded,
     ),
     el("div", { class: "between" }, found, nest, fields.sort),
     list,
@@ -148,9 +180,10 @@ export function open(root, _names, query) {
   function choose(changes) {
     Object.assign(asked, changes);
     limit = PAGE;
+    chosen = true;
     note();
     put();
-    page.ready = attempt(load);
+    attempt(load);
   }
 
   /** Show what was asked for in the fields. */
@@ -163,6 +196,8 @@ export function open(root, _names, query) {
       select.value = asked[name];
     }
     if (document.activeElement !== search) search.value = asked.text;
+    const narrowed = NARROWING.filter((name) => name !== "text" && asked[name]).length;
+    unfold.textContent = narrowed ? `Filter (${narrowed})` : "Filter";
     dates.hidden = asked.age !== "dates";
     for (const name of ["from", "to"]) dates.querySelector(`#by-${name}`).value = asked[name];
   }
@@ -184,6 +219,7 @@ export function open(root, _names, query) {
           agent: asked.agent,
           band: asked.band,
           rule: asked.rule,
+          state: asked.state,
           text: asked.text,
           label: asked.label,
           sort: asked.sort,
@@ -207,17 +243,32 @@ export function open(root, _names, query) {
     tellChanges();
   }
 
+  /** Tell whether somebody points at a row, by pointer or keyboard: it must not go away under them. */
+  function isHeld() {
+    const pointed = matchMedia("(hover: hover)").matches && list.matches(":hover");
+    return pointed || list.querySelector(":focus-visible") !== null;
+  }
+
+  /** Put the rows in order once nobody points at them. */
+  function mend() {
+    if (list.isConnected && !isHeld()) draw();
+  }
+
   function draw() {
     if (!data) return;
-    const lines = flat ? data.lines.map((line) => ({ ...line, depth: 0 })) : tree(data.lines);
+    const ordered = flat ? data.lines.map((line) => ({ ...line, depth: 0 })) : tree(data.lines);
+    const lines = !chosen && isHeld() ? inPlace(shown, ordered, keyOf) : ordered;
+    const waits = lines.length !== ordered.length || lines.some((line, at) => line !== ordered[at]);
+    chosen = false;
+    shown = lines;
     nest.hidden = !data.lines.some((line) => line.parent !== null);
-    keyed(list, lines, (line) => JSON.stringify([line.agent, line.session]), sessionRow);
-    const filtered = ["text", "agent", "band", "rule", "label", "age"].some((name) => asked[name]);
+    keyed(list, lines, keyOf, sessionRow);
+    const filtered = NARROWING.some((name) => asked[name]);
+    const sessions = many(data.total, "session");
     show(
       found,
-      data.total
-        ? `${filtered ? `${count(data.matched)} of ${many(data.total, "session")}` : many(data.total, "session")}`
-        : "",
+      data.total > 0 && (filtered ? `${count(data.matched)} of ${sessions}` : sessions),
+      waits && "; the order waits while you point at a row",
     );
     show(
       empty,
@@ -235,7 +286,7 @@ export function open(root, _names, query) {
                   type: "button",
                   class: "button",
                   click: () => {
-                    choose({ text: "", agent: "", band: "", rule: "", label: "", age: "", from: "", to: "" });
+                    choose(Object.fromEntries([...NARROWING, "from", "to"].map((name) => [name, ""])));
                     search.value = "";
                   },
                 },
@@ -262,7 +313,7 @@ export function open(root, _names, query) {
               class: "button",
               click: () => {
                 limit = Math.min(MOST, limit + PAGE);
-                page.ready = attempt(load);
+                attempt(load);
               },
             },
             `Show ${Math.min(PAGE, left)} more`,
@@ -276,16 +327,22 @@ export function open(root, _names, query) {
   function tellChanges() {
     const told = [];
     for (const line of data.lines) {
-      const key = JSON.stringify([line.agent, line.session]),
-        before = bands.get(key);
+      const before = bands.get(keyOf(line));
       if (before !== undefined && FROM_BEST.indexOf(line.band) > Math.max(1, FROM_BEST.indexOf(before)))
         told.push(`${cut(line.agent, 40)} is ${line.band} now`);
     }
-    bands = new Map(data.lines.map((line) => [JSON.stringify([line.agent, line.session]), line.band]));
+    bands = new Map(data.lines.map((line) => [keyOf(line), line.band]));
     if (told.length) announce(told.slice(0, 3).join("; "));
   }
 
   put();
-  const page = { title: "Sessions", refresh: load, close: () => requests.stop(), ready: load() };
-  return page;
+  return {
+    title: "Sessions",
+    refresh: load,
+    close: () => {
+      clearTimeout(typed);
+      requests.stop();
+    },
+    ready: load(),
+  };
 }

@@ -1,9 +1,9 @@
 // Rows of the overview: one session each, children under their parents.
 
 import { el } from "./dom.js";
-import { bandOf, decision, light, spark, strip } from "./lights.js";
+import { bandOf, decision, light, outcome, spark, strip } from "./lights.js";
 import { sessionPath } from "./shell.js";
-import { cut, many, percent, share, short, time, usd } from "./words.js";
+import { cut, INDEX, many, percent, share, short, time, usd } from "./words.js";
 
 /** Put each session under the newest one of its parent that began before it; the order stays that of the worst. */
 export function tree(lines) {
@@ -44,6 +44,16 @@ export function tree(lines) {
   return found;
 }
 
+/** Leave lines where they are shown: each as it is now, else as it was last, and new ones at the end. */
+export function inPlace(shown, lines, keyOf) {
+  const now = new Map(lines.map((line) => [keyOf(line), line])),
+    had = new Set(shown.map(keyOf));
+  return [
+    ...shown.map((line) => now.get(keyOf(line)) ?? line),
+    ...lines.filter((line) => !had.has(keyOf(line))),
+  ];
+}
+
 /** Make the row of a session. */
 export function sessionRow(line) {
   const says = line.cause || (line.band === "unknown" ? "not measured yet" : "");
@@ -54,7 +64,7 @@ export function sessionRow(line) {
       "div",
       { class: "row-light" },
       light(line.band),
-      el("span", { class: "number", title: "index: 1 is best" }, share(line.index)),
+      el("span", { class: "number", title: INDEX }, share(line.index)),
     ),
     el(
       "div",
@@ -70,7 +80,9 @@ export function sessionRow(line) {
         "span",
         { class: "chips" },
         line.live && el("span", { class: "chip live" }, el("span", { class: "dot", "aria-hidden": "true" }), "running"),
+        outcome(line.outcome),
         decision(line.decision),
+        line.refused > 0 && el("span", { class: "chip bad" }, `⊘ ${many(line.refused, "call")} refused`),
         line.label && el("span", { class: "chip" }, line.label === "good" ? "✓ good" : "✗ bad"),
         line.parent && el("span", { class: "chip faint" }, `of ${cut(line.parent, 24)}`),
       ),

@@ -1,132 +1,26 @@
 // One session: why its light is what it is, what the agent was told, and whether that helped.
 
-import { get, Newest, post } from "./api.js";
-import { ask, el, keyed, show, showFor } from "./dom.js";
+import { get, Newest, post, Refused } from "./api.js";
+import { Course, isTrouble, tool } from "./course.js";
+import { ask, el, show, showFor } from "./dom.js";
 import { EventList } from "./events.js";
 import { lessonCard } from "./lesson.js";
-import { bandOf, light } from "./lights.js";
+import { missingSession } from "./missing.js";
 import { sessionHead } from "./session_head.js";
 import { about, announce, attempt, noteAddress } from "./shell.js";
 import { stepCard } from "./step.js";
-import { Chart, chartKey, described, MARKS } from "./timeline.js";
-import { firing, refusal } from "./told.js";
-import { count, cut, many, share, time } from "./words.js";
+import { ToldCard } from "./told.js";
+import { count, cut, time } from "./words.js";
 
-const POINTS = 600;
-const TROUBLE = ["orange", "red"];
-
-/** Return what the agent was told and what was refused, the newest first. */
-function toldOf(view) {
-  const all = [
-    ...view.firings.map((one) => ({ ...one, is: "firing" })),
-    ...view.refusals.map((one) => ({ ...one, is: "refusal" })),
-  ];
-  return all.sort((one, other) => other.seq - one.seq);
-}
-
-export function open(root, [agent, session], query) {
-  const of = { agent, session };
-  const requests = { timeline: new Newest(), step: new Newest(), view: new Newest() };
-  let view = null,
-    line = null,
-    step = null,
-    shownWindow = null,
-    wanted = Number(query.get("step")) || null;
-  let following = wanted === null,
-    points = [],
-    sinceZoom = 0;
-
-  const head = el("section", { class: "session-head" }),
-    toldNote = el("span", { class: "faint" });
-  const toldList = el("ul", {
-    class: "told scrolls",
-    tabindex: "0",
-    "aria-label": "Guidance and refusals, the newest first",
-  });
-  const noneTold = el("p", { class: "none" }, "Nothing yet: no rule has fired, and no call was refused.");
-  const told = el(
-    "section",
-    { class: "card pad" },
-    el("div", { class: "section-head" }, el("h2", {}, "What the agent was told"), toldNote),
-    toldList,
-    noneTold,
-  );
-  const lessons = el("section", { class: "card pad", hidden: true });
-  const momentsTitle = el("summary", {}),
-    momentsList = el("ol", {}),
-    moments = el("details", { class: "moments", hidden: true }, momentsTitle, momentsList);
-  const chartBox = el("div", { class: "chart", role: "img", "aria-label": "Course of the session" });
-  const readout = el("p", { class: "readout" }),
-    range = el("span", { class: "faint" });
-  const body = el("div", { class: "step-body" }),
-    stepTitle = el("h2", { "aria-live": "polite" }, "Step");
-  const tool = (text, label, click) =>
-    el("button", { type: "button", class: "button small", "aria-label": label, title: label, click }, text);
-  const followButton = el(
-    "button",
-    { type: "button", class: "toggle small", click: () => setFollowing(!following) },
-    "Follow the newest",
-  );
-  const eventsCard = el("section", { class: "card pad events-card" });
-  const stepCardBox = el(
-    "section",
-    { class: "card pad step", "aria-label": "Step" },
-    el(
-      "div",
-      { class: "section-head" },
-      stepTitle,
-      el(
-        "span",
-        { class: "acts" },
-        followButton,
-        tool("‹", "Previous step (k)", () => move(-1)),
-        tool("›", "Next step (j)", () => move(1)),
-      ),
-    ),
-    body,
-  );
-  root.append(
-    head,
-    el(
-      "section",
-      { class: "card pad course", "aria-label": "Course" },
-      el(
-        "div",
-        { class: "section-head" },
-        el("h2", {}, "Course"),
-        chartKey(),
-        el(
-          "span",
-          { class: "acts" },
-          range,
-          tool("+", "Zoom in (+)", () => zoom(0.5)),
-          tool("−", "Zoom out (−)", () => zoom(2)),
-          tool("All", "Show all (0)", () => setWindow(null, null)),
-        ),
-      ),
-      chartBox,
-      readout,
-      moments,
-    ),
-    el("div", { class: "columns" }, el("div", { class: "column" }, told, lessons, eventsCard), stepCardBox),
-    el(
-      "p",
-      { class: "hint" },
-      "← → go from step to step, n to the next trouble, + − 0 zoom, drag over the chart for a closer " +
-        "look, ? shows all keys.",
-    ),
-  );
-  const events = new EventList(eventsCard, { ...of, onPick: (seq) => pick(seq) });
-  const chart = new Chart(chartBox, {
-    onPick: (seq) => pick(seq),
-    onWindow: (first, last) => setWindow(first, last),
-    read: (point) => show(readout, point ? reading(point) : guide()),
-  });
-  const acts = {
-    step: (seq) => pick(seq),
-    label: (id, label) => change(() => post("/api/label-firing", { id, label }), "Labelled"),
-    labelRun: (label) =>
-      change(() => post("/api/label", { ...of, label, comment: "" }), label ? `Labelled ${label}` : "Label taken back"),
+/** What may be done with a session; `page` tells which it is and shows it anew. */
+function actsOf(of, page) {
+  const send = (path, body, done) => page.change(() => post(path, body), done);
+  const label = (label, comment) =>
+    send("/api/label", { ...of, label, comment }, label ? `Labelled ${label}` : "Label taken back");
+  return {
+    step: page.step,
+    label: (id, label) => send("/api/label-firing", { id, label }, "Labelled"),
+    labelRun: (value) => label(value, value ? page.comment() : ""),
     unblock: async () => {
       const reason = await ask({
         title: "Let the agent go on?",
@@ -134,39 +28,78 @@ export function open(root, [agent, session], query) {
         field: "Reason",
         action: "Let it go on",
       });
-      if (reason !== null) change(() => post("/api/unblock", { ...of, reason }), "Unblocked");
+      if (reason !== null) send("/api/unblock", { ...of, reason }, "Unblocked");
     },
     comment: async () => {
-      const comment = await ask({
-        title: "Label this run",
-        text: "A good or bad run teaches the thresholds what good and bad look like.",
+      const answer = await ask({
+        title: "Was this run good or bad?",
+        text: "Labelled runs teach the thresholds what good and bad look like. The comment is kept with the label.",
         field: "Comment",
+        value: page.comment(),
         long: true,
-        action: "Label …",
+        choices: { good: "✓ good", bad: "✗ bad" },
       });
-      if (comment === null) return;
-      const good = await ask({ title: "Was this run good?", text: comment, action: "✓ good" });
-      const label =
-        good !== null
-          ? "good"
-          : (await ask({ title: "Was this run bad?", text: comment, action: "✗ bad" })) === null
-            ? undefined
-            : "bad";
-      if (label) change(() => post("/api/label", { ...of, label, comment }), `Labelled ${label}`);
+      if (answer !== null) label(...answer);
     },
   };
+}
 
-  const guide = () => (points.length ? "Point at the chart to read it." : "");
-  const reading = (point) => [
-    `step ${count(point.step)}`,
-    point.count > 1 ? ` (worst of ${point.count})` : "",
-    " · ",
-    light(point.band),
-    ` · index ${share(point.index)} · pressure ${share(point.pressure)}`,
-    point.decision && point.decision !== "continue" ? ` · ${point.decision}` : "",
-    " · ",
-    time(point.ts),
+/** Make the frame of the step: its title, its buttons, and the place of what it holds. */
+function stepFrame({ follow, move, nextTrouble }) {
+  const number = el("span", { "aria-live": "polite" }, "Step"),
+    of = el("span", {}),
+    body = el("div", { class: "step-body" });
+  const followButton = el("button", { type: "button", class: "toggle small", click: follow }, "Follow the newest");
+  const card = el(
+    "section",
+    { class: "card pad step", "aria-label": "Step" },
+    el(
+      "div",
+      { class: "section-head" },
+      el("h2", {}, number, of),
+      el(
+        "span",
+        { class: "acts" },
+        followButton,
+        tool("‹", "Previous step (k)", () => move(-1)),
+        tool("›", "Next step (j)", () => move(1)),
+        tool("»", "Next trouble (n)", nextTrouble),
+      ),
+    ),
+    body,
+  );
+  return { card, number, of, body, followButton };
+}
+
+export function open(root, [agent, session], query) {
+  const of = { agent, session };
+  const requests = { step: new Newest(), view: new Newest() };
+  const headState = {};
+  let view = null,
+    step = null,
+    wanted = Number(query.get("step")) || null;
+  let following = wanted === null;
+
+  const head = el("section", { class: "session-head" }),
+    lessons = el("section", { class: "card pad lessons-card", hidden: true }),
+    eventsCard = el("section", { class: "card pad events-card" });
+  const frame = stepFrame({ follow: () => setFollowing(!following), move, nextTrouble });
+  const course = new Course(of, (seq) => pick(seq));
+  const events = new EventList(eventsCard, { ...of, onPick: pickAndShow });
+  const acts = actsOf(of, { change, step: pickAndShow, comment: () => view?.comment ?? "" });
+  const told = new ToldCard(acts);
+  const parts = [
+    head,
+    course.card,
+    el("div", { class: "columns" }, el("div", { class: "column" }, told.card, lessons, eventsCard), frame.card),
+    el(
+      "p",
+      { class: "hint" },
+      "← → go from step to step, n to the next trouble, + − 0 zoom, drag over the chart for a closer " +
+        "look, ? shows all keys.",
+    ),
   ];
+  root.append(...parts);
 
   async function change(work, done) {
     await attempt(async () => {
@@ -177,12 +110,13 @@ export function open(root, [agent, session], query) {
   }
 
   async function loadView() {
+    const before = view?.line.band;
     view = await requests.view.run((signal) => get("session", of, signal));
-    const before = line?.band;
-    line = view.line;
-    if (before && before !== line.band) announce(`The light is ${line.band} now`);
-    showFor(head, [view, about.write], () => sessionHead(view, acts));
-    showTold();
+    if (before && before !== view.line.band) announce(`The light is ${view.line.band} now`);
+    course.grow(view.first || 1, view.last || 1);
+    showFor(head, [view, about.write], () => sessionHead(view, acts, headState));
+    showStepNumber();
+    told.show(view);
     lessons.hidden = !view.lessons.length;
     if (view.lessons.length)
       showFor(lessons, view.lessons, () => [
@@ -195,79 +129,27 @@ export function open(root, [agent, session], query) {
       ]);
   }
 
-  function showTold() {
-    const all = toldOf(view),
-      sent = view.firings.filter((one) => one.delivered);
-    show(
-      toldNote,
-      sent.length ? `${sent.filter((one) => one.helped === true).length} of ${many(sent.length, "text")} helped` : "",
-    );
-    noneTold.hidden = all.length > 0;
-    toldList.hidden = !all.length;
-    keyed(
-      toldList,
-      all,
-      (one) => one.id,
-      (one) => (one.is === "firing" ? firing : refusal)(one, acts),
-    );
-  }
-
-  async function loadTimeline() {
-    const timeline = await requests.timeline.run((signal) =>
-      get("timeline", { ...of, first: shownWindow?.[0] ?? 1, last: shownWindow?.[1], points: POINTS }, signal),
-    );
-    points = timeline.points;
-    const [first, last] = shownWindow ?? [timeline.first, timeline.last];
+  async function loadCourse() {
+    const timeline = await course.load();
     events.grow(view?.first || 1, view?.last || timeline.total);
-    show(
-      range,
-      shownWindow
-        ? `events ${count(first)} to ${count(last)} of ${count(timeline.total)}`
-        : many(timeline.total, "event"),
-    );
-    chartBox.setAttribute("aria-label", described(points));
-    chartBox.classList.toggle("blank", !points.length);
-    await chart.show(timeline, first, last);
-    if (step) chart.choose(step.seq || step.first);
-    show(readout, guide());
-    showMoments(timeline.marks);
-    return timeline;
   }
 
-  function showMoments(marks) {
-    moments.hidden = !marks.length;
-    show(momentsTitle, many(marks.length, "moment"));
-    showFor(momentsList, marks, () =>
-      marks.map((mark) =>
-        el(
-          "li",
-          {},
-          el(
-            "button",
-            { type: "button", class: "link", click: () => pick(mark.seq) },
-            el("span", { class: "sign", "aria-hidden": "true" }, MARKS[mark.kind]?.[0] ?? "·"),
-            ` ${MARKS[mark.kind]?.[1] ?? mark.kind} #${count(mark.seq)}`,
-          ),
-          " ",
-          el("span", {}, cut(mark.text, 200)),
-          " ",
-          el("span", { class: "faint" }, time(mark.ts)),
-        ),
-      ),
+  function showStepNumber() {
+    if (!step) return;
+    show(frame.number, `Step ${count(step.step)}`);
+    show(
+      frame.of,
+      step.step <= (view?.line.steps ?? 0) && ` of ${count(view.line.steps)}`,
+      step.events.length > 0 && [" ", el("small", {}, time(step.events.at(-1).ts))],
     );
   }
 
   async function loadStep(seq, { scroll = true } = {}) {
-    const found = await requests.step.run((signal) => get("step", { ...of, seq }, signal));
-    step = found;
-    show(
-      stepTitle,
-      `Step ${count(found.step)}`,
-      found.events.length > 0 && [" ", el("small", {}, time(found.events.at(-1).ts))],
-    );
-    showFor(body, [found, about.write], () => stepCard(found, acts));
-    chart.choose(found.seq || found.first);
-    events.choose(found.first, found.last, { scroll });
+    step = await requests.step.run((signal) => get("step", { ...of, seq }, signal));
+    showStepNumber();
+    showFor(frame.body, [step, about.write], () => stepCard(step, acts));
+    course.choose(step);
+    events.choose(step.first, step.last, { scroll });
   }
 
   /** Load the step again that was asked for last: it may not be there yet, and must not be lost. */
@@ -280,13 +162,18 @@ export function open(root, [agent, session], query) {
       noteAddress(query);
     }
     wanted = seq;
-    page.ready = attempt(() => loadStep(seq));
-    return page.ready;
+    return attempt(() => loadStep(seq));
+  }
+
+  /** Show a step that was chosen in a list, which may be out of sight where all is in one column. */
+  async function pickAndShow(seq) {
+    await pick(seq);
+    if (matchMedia("(max-width: 1100px)").matches) frame.card.scrollIntoView({ block: "start" });
   }
 
   function setFollowing(value) {
     following = value;
-    followButton.setAttribute("aria-pressed", String(following));
+    frame.followButton.setAttribute("aria-pressed", String(following));
     if (following) {
       query.delete("step");
       noteAddress(query);
@@ -295,85 +182,71 @@ export function open(root, [agent, session], query) {
   }
 
   function move(by) {
-    if (!step) return;
+    if (!step || !view) return;
     const next = by < 0 ? step.first - 1 : step.last + 1;
     if (next < (view.first || 1) || next > view.last) return;
     pick(next);
   }
 
   function nextTrouble() {
-    const after = points.filter((point) => TROUBLE.includes(bandOf(point.band)));
-    const next = after.find((point) => point.seq > (step?.last ?? 0)) ?? after[0];
+    const next = course.nextTrouble();
     if (next) pick(next.seq);
     else announce("No trouble in this part");
   }
 
-  function setWindow(first, last) {
-    if (first === null) shownWindow = null;
-    else {
-      const least = Math.max(view?.first || 1, 1),
-        most = Math.max(view?.last ?? 1, least + 1);
-      const from = Math.max(least, Math.min(first, most - 4)),
-        to = Math.min(most, Math.max(last, from + 4));
-      shownWindow = from <= least && to >= most ? null : [from, to];
-    }
-    const [from, to] = shownWindow ?? [view?.first || 1, view?.last || 1];
-    chart.move(from, to);
-    clearTimeout(sinceZoom);
-    sinceZoom = setTimeout(() => {
-      page.ready = attempt(loadTimeline);
-    }, 60);
-  }
-
-  function zoom(by) {
-    const [first, last] = shownWindow ?? [view.first || 1, view.last];
-    const inside = step && step.first >= first && step.last <= last;
-    const middle = inside ? (step.first + step.last) / 2 : (first + last) / 2;
-    const half = Math.max(2, ((last - first) * by) / 2);
-    setWindow(Math.round(middle - half), Math.round(middle + half));
-  }
-
+  /** Show what there is for the first time; a session that is not there is told instead. */
   async function first() {
     show(
       head,
       el("p", { class: "crumbs" }, el("a", { href: "/" }, "Sessions"), " / ", agent),
       el("h1", {}, agent, " ", el("span", { class: "session" }, session)),
     );
-    const [, timeline] = await Promise.all([loadView(), loadTimeline()]);
-    events.grow(view.first || 1, view.last || timeline.total);
+    const loaded = loadCourse();
+    loaded.catch(() => {}); // it is waited for below, where the session is there
+    try {
+      await loadView();
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      root.replaceChildren(await missingSession(error.message));
+      return;
+    }
+    if (!head.isConnected) root.replaceChildren(...parts);
+    await loaded;
+    events.grow(view.first || 1, view.last || 1);
     let seq = wanted ?? view.last;
-    if (wanted === null && !line.live) {
+    if (wanted === null && !view.line.live) {
       // of a session that is over, the worst step tells more than the newest one
-      const worst = points
-        .filter((point) => point.index !== null)
-        .reduce((low, point) => (!low || point.index < low.index ? point : low), null);
-      if (worst && TROUBLE.includes(bandOf(line.worst))) {
+      const worst = course.worst();
+      if (worst && isTrouble(view.line.worst)) {
         seq = worst.seq;
         following = false;
       }
     }
-    followButton.setAttribute("aria-pressed", String(following));
+    frame.followButton.setAttribute("aria-pressed", String(following));
     if (seq) await loadStep(seq);
-    else show(body, el("p", { class: "none" }, "No step yet. It appears here while the agent runs."));
+    else show(frame.body, el("p", { class: "none" }, "No step yet. It appears here while the agent runs."));
   }
 
   async function refresh(sessions) {
     if (sessions && !sessions.some(([a, s]) => a === agent && s === session)) return;
+    await opening.catch(() => {}); // a page that is being opened is not opened twice
+    if (!view) {
+      await (opening = first());
+      return;
+    }
     await loadView();
-    await Promise.all([
-      loadTimeline(),
-      following && view.last ? loadStep(view.last) : reloadStep(),
-    ]);
+    await Promise.all([loadCourse(), following && view.last ? loadStep(view.last) : reloadStep()]);
   }
 
-  const page = {
+  let opening = first();
+  const whenThere = (act) => () => view && act();
+  return {
     title: `${cut(agent, 40)} ${cut(session, 40)}`,
     refresh,
-    repaint: () => chart.repaint(),
+    repaint: () => course.chart.repaint(),
     close: () => {
       for (const request of Object.values(requests)) request.stop();
-      clearTimeout(sinceZoom);
-      chart.close();
+      course.close();
       events.close();
     },
     keys: {
@@ -381,16 +254,15 @@ export function open(root, [agent, session], query) {
       k: () => move(-1),
       ArrowRight: () => move(1),
       ArrowLeft: () => move(-1),
-      n: nextTrouble,
-      Home: () => pick(view.first || 1),
-      End: () => pick(view.last),
-      f: () => setFollowing(!following),
-      "+": () => zoom(0.5),
-      "=": () => zoom(0.5),
-      "-": () => zoom(2),
-      0: () => setWindow(null, null),
+      n: whenThere(nextTrouble),
+      Home: whenThere(() => pick(view.first || 1)),
+      End: whenThere(() => pick(view.last)),
+      f: whenThere(() => setFollowing(!following)),
+      "+": whenThere(() => course.zoom(0.5)),
+      "=": whenThere(() => course.zoom(0.5)),
+      "-": whenThere(() => course.zoom(2)),
+      0: whenThere(() => course.all()),
     },
-    ready: first(),
+    ready: opening,
   };
-  return page;
 }

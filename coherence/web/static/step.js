@@ -4,7 +4,7 @@ import { el, table } from "./dom.js";
 import { bandOf, decision, light } from "./lights.js";
 import { about } from "./shell.js";
 import { firing, refusal } from "./told.js";
-import { count, many, seconds, share, short, time, usd } from "./words.js";
+import { count, INDEX, many, PRESSURE, seconds, share, short, time, usd } from "./words.js";
 
 const LONG = 1500;
 const SEVERITY = { guide: "▲", warn: "◆", block: "■" };
@@ -249,8 +249,8 @@ export function stepCard(step, acts) {
       step.seq ? light(bandOf(step.band)) : el("span", { class: "faint" }, "not measured"),
       decision(step.decision),
       step.seq > 0 && [
-        el("span", {}, "index ", el("b", {}, share(step.index))),
-        el("span", {}, "pressure ", el("b", {}, share(step.pressure))),
+        el("span", { title: INDEX }, "index ", el("b", {}, share(step.index))),
+        el("span", { title: PRESSURE }, "pressure ", el("b", {}, share(step.pressure))),
       ],
       tokens.some((n) => n !== null) &&
         el("span", {}, el("b", {}, short((tokens[0] ?? 0) + (tokens[1] ?? 0))), " tokens"),

@@ -3,7 +3,7 @@
 
 import { el, svg } from "./dom.js";
 import { BANDS, bandOf } from "./lights.js";
-import { share } from "./words.js";
+import { INDEX, PRESSURE, share } from "./words.js";
 
 export const MARKS = {
   firing: ["✎", "told"],
@@ -24,7 +24,10 @@ function load() {
   loading ??= new Promise((resolve, reject) => {
     const script = el("script", { src: "/static/uplot.js" });
     script.addEventListener("load", () => resolve(window.uPlot));
-    script.addEventListener("error", () => reject(new Error("the chart could not be loaded")));
+    script.addEventListener("error", () => {
+      loading = null;
+      reject(new Error("the chart could not be loaded"));
+    });
     document.head.append(el("link", { rel: "stylesheet", href: "/static/uplot.css" }), script);
   });
   return loading;
@@ -71,6 +74,7 @@ export class Chart {
   #window = null;
   #chosen = null;
   #colours = {};
+  #closed = false;
 
   constructor(box, { onPick, onWindow, read }) {
     this.box = box;
@@ -80,12 +84,14 @@ export class Chart {
   }
 
   close() {
+    this.#closed = true;
     this.resizer.disconnect();
     this.#plot?.destroy();
   }
 
   async show({ points, marks }, first, last) {
     const uPlot = await load();
+    if (this.#closed) return;
     this.#points = points;
     this.#marks = marks;
     this.#window = [first, Math.max(last, first + 1)];
@@ -276,8 +282,8 @@ export function chartKey() {
   return el(
     "p",
     { class: "chart-key" },
-    el("span", {}, line("index"), " index, 1 is best"),
-    el("span", {}, line("pressure"), " pressure, 0 is best"),
+    el("span", { title: INDEX }, line("index"), " index, 1 is best"),
+    el("span", { title: PRESSURE }, line("pressure"), " pressure, 0 is best"),
   );
 }
 

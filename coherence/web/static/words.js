@@ -8,6 +8,9 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 
 export const none = "–";
 
+export const INDEX = "index: the chance that the run is on course now, 1 is best";
+export const PRESSURE = "pressure: how unusual the newest steps are compared with this agent's own past, 0 is best";
+
 export const count = (n) => whole.format(n);
 
 export function many(n, one, more = `${one}s`) {
