@@ -14,6 +14,10 @@ from coherence.cli.options import file_option
 if TYPE_CHECKING:
     from coherence.report.runs import Runs
 
+MAX_NAMED = 5
+"""Files that a report names."""
+NAME_LENGTH = 120
+
 
 @click.command()
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
@@ -37,25 +41,40 @@ def write_report(paths: Sequence[Path], *, session: str | None, since: float | N
     from coherence.cli.store_path import default_store
     from coherence.core.readings import number_of
     from coherence.report.html import write_html
+    from coherence.report.left_out import together
     from coherence.report.runs import Runs
 
     read = paths or (default_store(),)
     check_outputs({"--output": output}, read)
     check_folders([output])
     parts = [_runs(path, session, since) for path in read]
-    runs = Runs((run for part in parts for run in part), left_out=sum(part.left_out for part in parts)).worst_first()
-    note = ""
+    runs = Runs((run for part in parts for run in part), rest=together(part.rest for part in parts)).worst_first()
+    told = []
     if runs.left_out:
-        note = (
+        told.append(
             f"The {number_of(len(runs), 'worst session')} of {len(runs) + runs.left_out:,} are shown. Name one with "
             "--session, or narrow them with --since."
         )
-        click.echo(note, err=True)
-    if not runs:
-        click.echo("no session with a step since then" if since is not None else "no session with a step", err=True)
+    told += [f"{reason}." for reason in runs.rest.reasons()] if runs else [runs.rest.nothing()]
+    for line in told:
+        click.echo(line, err=True)
+    note = " ".join([_made_of(read, session, since), *told])
     title = f"coherence report: {read[0].name}" if len(read) == 1 else "coherence report"
     if not write_output("report", output, lambda path: write_html(path, runs, title=title, note=note)):
         raise SystemExit(2)
+
+
+def _made_of(read: Sequence[Path], session: str | None, since: float | None) -> str:
+    """Say of which files a report was made, and what was asked for."""
+    from coherence.core.cards import moment
+    from coherence.core.readings import excerpt
+
+    files = ", ".join(path.name for path in read[:MAX_NAMED])
+    more = f" and {len(read) - MAX_NAMED:,} more" if len(read) > MAX_NAMED else ""
+    asked = [f"--session {excerpt(session, NAME_LENGTH)}"] if session is not None else []
+    asked += [f"--since {moment(since)}"] if since is not None else []
+    chosen = f", asked for with {' and '.join(asked)}" if asked else ""
+    return f"Made of {files}{more}{chosen}."
 
 
 def _runs(path: Path, session: str | None, since: float | None) -> Runs:

@@ -12,6 +12,7 @@ from html import escape
 
 from coherence.core.decisions import KINDS, Appraisal, Decision, Finding
 from coherence.core.events import Spent
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Band, Reading, excerpt, metric_of, number_of, scale_in_words
 from coherence.core.signs import said
 from coherence.core.strip import COLOURS, FROM_BEST, SIGNS, badge_html, readings_svg
@@ -26,6 +27,7 @@ NAME_LENGTH = 60
 
 NEXT = "\n"
 """Between parts, so that their words stay apart where a notebook takes the tags away."""
+_JOINT = lazy_regex(r"[/_.:-](?=\w)")
 _LINE = "1px solid rgba(128,128,128,.45)"
 
 
@@ -66,13 +68,24 @@ def card(band: Band, title: str, facts: Iterable[str] = (), parts: Iterable[str]
     (True, False)
     """
     told = " · ".join(_text(fact, FACT_LENGTH) for fact in facts if fact)
-    head = f'<div>{badge_html(band, word)} <b style="overflow-wrap:anywhere">{_text(title, 2 * NAME_LENGTH)}</b>'
+    head = f'<div>{badge_html(band, word)} <b style="overflow-wrap:break-word">{breakable(title, 2 * NAME_LENGTH)}</b>'
     head += f' <span style="opacity:.8">{told}</span></div>' if told else "</div>"
     style = (
         f"border:{_LINE};border-left:6px solid {COLOURS[band]};border-radius:6px;padding:8px 12px;margin:2px 0;"
         "max-width:60em;font:13px/1.55 system-ui,sans-serif;color:inherit;text-align:left"
     )
     return f'<div style="{style}">{head}{"".join(f"{NEXT}{part}" for part in parts if part)}</div>'
+
+
+def breakable(name: str, length: int = NAME_LENGTH) -> str:
+    """Return a name as HTML, cut and escaped; a line breaks it at its joints, not within a word.
+
+    Examples
+    --------
+    >>> breakable("builder/2026-11-28"), breakable("<b>")
+    ('builder/<wbr>2026-<wbr>11-<wbr>28', '&lt;b&gt;')
+    """
+    return escape(_JOINT.sub("\\g<0>\0", excerpt(name, length))).replace("\0", "<wbr>")
 
 
 def paragraph(text: str, *, length: int = TEXT_LENGTH) -> str:
@@ -254,7 +267,7 @@ def _used(spent: Spent | None) -> str:
 def _finding(finding: Finding) -> str:
     events = f" (events {', '.join(map(str, finding.evidence))})" if finding.evidence else ""
     action = f" <i>{_text(finding.action)}</i>" if finding.action else ""
-    strength = f"{finding.score:.2f} of {finding.threshold:.2f}"
+    strength = f"{finding.score:.2f}, needs {finding.threshold:.2f}"
     name = f"<b>{_text(finding.rule, NAME_LENGTH)}</b> {finding.severity} {strength}"
     return f"{name}: {_text(finding.why)}{events}{action}"
 

@@ -21,7 +21,16 @@ from coherence.core.signs import said
 from coherence.providers.transcript import Step, TranscriptCall
 from coherence.report import svg
 from coherence.report.files import write_atomically
-from coherence.report.score import FROM_BEST, QUIET, ScoredRun, ToldStep, count_verdicts, index_of, light_of
+from coherence.report.score import (
+    FROM_BEST,
+    QUIET,
+    RefusedCall,
+    ScoredRun,
+    ToldStep,
+    count_verdicts,
+    index_of,
+    light_of,
+)
 from coherence.report.template import asset, environment, render_page
 from coherence.report.text import clean, clip
 
@@ -45,12 +54,16 @@ MAX_POINTERS = 8
 MAX_SIGNS = 5
 MAX_TOLD = 20
 """Firings of guidance that a run lists."""
+MAX_REFUSED = 20
+"""Refused calls that a run lists."""
+CALL_LENGTH = 120
 LONG_S = 120.0
 """Seconds from which on a latency is shown in minutes."""
 PRESSURE_LINES = (0.25, 0.5, 0.75)
 """Pressures at which the shipped modes guide, warn and block begin."""
 INDEX_LINES = (0.2, 0.4, 0.6, 0.8)
-VERDICTS = ("hit", "miss", "false alarm", "calm")
+VERDICTS = ("hit", "miss", "false alarm", "recovered", "calm")
+NO_REASON = "no reason given"
 UNKNOWN = "unknown"
 
 
@@ -80,7 +93,7 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report", n
         note=note,
         runs=runs,
         room=1.0,
-        steps=sum(len(run.readings) for run in runs),
+        steps=sum(run.count() for run in runs),
         verdicts=count_verdicts(runs),
         filters=_filters(runs),
     )
@@ -128,14 +141,17 @@ def _pages() -> Environment:
         "kinds_of": _kinds,
         "light_of": light_of,
         "names_of": _names,
+        "numbers_of": lambda run: [run.number(at) for at in range(len(run.readings))],
         "pointing_of": _pointing,
         "notes_of": _notes,
+        "refused_of": _refused,
+        "why_asked": _why_asked,
         "pressure_lines": PRESSURE_LINES,
         "pulls_of": _pulls,
         "ranks_of": _ranks,
         "speakers": _speakers,
         "spent_of": _spent,
-        "strip": lambda run, place: svg.strip(run.readings, run=place, causes=[run.why(one) for one in run.readings]),
+        "strip": _strip,
         "texts_of": _texts,
         "told_of": _told,
         "unknown_of": _unknown,
@@ -275,13 +291,46 @@ def _values(run: ScoredRun, name: str) -> list[float | None]:
 
 def _unknown(run: ScoredRun, name: str) -> str:
     """Return each reason why a metric was unknown, once."""
-    return "; ".join(dict.fromkeys(reading.unknown.get(name, "no reason given") for reading in run.readings))
+    reasons = dict.fromkeys(reading.unknown.get(name, NO_REASON) for reading in run.readings)
+    return "; ".join(reason for reason in reasons if reason != NO_REASON) or NO_REASON
 
 
 def _index_chart(run: ScoredRun) -> str:
     index = [reading.coherence_index for reading in run.readings]
     rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
-    return svg.chart(index, bands=run.bands, rings=rings, lines=INDEX_LINES)
+    refused = sorted({each.step for each in run.refused})
+    return svg.chart(index, bands=run.bands, rings=rings, lines=INDEX_LINES, refused=refused)
+
+
+def _strip(run: ScoredRun, place: str) -> str:
+    """Draw the bands of a run, one cell a step, with a mark where a call was refused."""
+    return svg.strip(
+        run.readings,
+        run=place,
+        causes=[run.why(reading) for reading in run.readings],
+        names=[run.number(at) for at in range(len(run.readings))],
+        refused={each.step for each in run.refused},
+    )
+
+
+def _refused(run: ScoredRun, room: float, step: int | None = None) -> list[RefusedCall]:
+    """Return the refused calls that are shown, of a step or of the run, their words cut, the newest of many."""
+    length, call = _cut(CAUSE_LENGTH, room), _cut(CALL_LENGTH, room)
+    return [
+        msgspec.structs.replace(
+            each,
+            tool=excerpt(each.tool, _cut(QUOTE_LENGTH, room)),
+            call=excerpt(each.call, call),
+            why=excerpt(each.why, length),
+        )
+        for each in run.refused[-MAX_REFUSED:]
+        if step in (None, each.step)
+    ]
+
+
+def _why_asked(run: ScoredRun, at: int, room: float) -> str:
+    """Return why the decision on a step is worse than its band, empty if it is not."""
+    return excerpt(run.why_asked(at), _cut(CAUSE_LENGTH, room))
 
 
 def _told(run: ScoredRun, room: float) -> list[ToldStep]:
@@ -302,7 +351,9 @@ def _notes(run: ScoredRun) -> list[_Note]:
     for step, reading in enumerate(run.readings):
         unknown = [f"{name} unknown: {reason}" for name, reason in reading.unknown.items() if name in partly]
         for note in dict.fromkeys([*unknown, *(f"error in {failure}" for failure in reading.errors)]):
-            found.setdefault(note, []).append(step)
+            numbers = found.setdefault(note, [])
+            if run.number(step) not in numbers[-1:]:
+                numbers.append(run.number(step))
     notes = [_Note(note, f" ({_places(steps)})") for note, steps in found.items()]
     return notes + [_Note(f"reader: {warning}", "") for warning in dict.fromkeys(run.transcript.warnings)]
 

@@ -74,11 +74,13 @@
       marks(cell);
       const from = cell * size, shown = views[Number(titles[cell].dataset.step)];
       const area = strip.getBoundingClientRect();
-      const more = size > 1 ? ` (the lowest of ${from} to ${Math.min(from + size, views.length) - 1})` : "";
+      const name = (at) => views[at].dataset.name ?? at;
+      const more = size > 1 ? ` (the worst of ${name(from)} to ${name(Math.min(from + size, views.length) - 1)})` : "";
       return tell([
         line("quiet", [...copies(shown.querySelector("h4")), more]),
         line("value", copies(shown.querySelector(".lit"))),
         line("", copies(shown.querySelector(".cause"))),
+        ...[...shown.querySelectorAll(".stopped")].map((one) => line("", copies(one))),
       ], area, area.left + (cell + .5) / cells * area.width);
     };
     slide(strip, cells, told, () => marks(-1), (cell) => chosen(Number(titles[cell].dataset.step)));
@@ -168,16 +170,19 @@
           : views[step].querySelectorAll(`[data-metric="${chart.metric}"]`);
         const area = chart.box.getBoundingClientRect();
         return tell([
-          line("quiet", [`step ${step} · `, ...copies(cells[1])]),
+          line("quiet", [`step ${views[step].dataset.name ?? step} · `, ...copies(cells[1])]),
           line("value", result),
           line("", copies(cells[2])),
-          ...[...evidence].map((one) => line("quiet", copies(one))),
+          ...[...evidence, ...(chart.metric < 0 ? views[step].querySelectorAll(".stopped") : [])]
+            .map((one) => line("quiet", copies(one))),
         ], area, area.left + x / WIDTH * area.width);
       };
       slide(chart.box, rows.length, told, hide, (step) => show(run.id, step));
     }
   }
-  addEventListener("load", () => follow(location.hash));
+  // The form above moves the page after the browser has gone to its address.
+  addEventListener("load", () => follow(location.hash)
+    || by(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" }));
 }
 {
   const table = document.getElementById("overview"), form = document.getElementById("finder");
@@ -190,11 +195,11 @@
       const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
       let left = 0;
       for (const row of body.rows) {
-        const text = row.textContent.toLowerCase();
+        const section = document.getElementById(row.dataset.run);
+        const text = [row, ...section.querySelectorAll(".refused")].map((one) => one.textContent).join(" ").toLowerCase();
         row.hidden = !words.every((word) => text.includes(word))
           || !filters.every((filter) => !filter.value || filter.value === row.dataset[filter.dataset.filter]);
         left += !row.hidden;
-        const section = document.getElementById(row.dataset.run);
         section.hidden = row.hidden;
       }
       document.getElementById("found").textContent = left < body.rows.length ? `${left} of ${body.rows.length} runs` : "";

@@ -93,6 +93,8 @@ def plot(
     axes[-1].set_xlabel("step")
     axes[-1].set_xlim(-0.5, len(drawn.readings) - 0.5)
     axes[-1].xaxis.get_major_locator().set_params(integer=True)
+    steps = len(drawn.readings)
+    axes[-1].xaxis.set_major_formatter(lambda at, _: str(drawn.number(int(at))) if 0 <= at < steps else "")
     axes[0].set_title(_plain(drawn.transcript.id or "run", TITLE_LENGTH), loc="left", fontsize="medium")
     made: Figure = figure
     return made

@@ -25,11 +25,13 @@ from coherence.sensor.playback import RecordedMetric, RecordedScalar, Shown
 from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
 from coherence.store.extremes import worst_until
+from coherence.store.faces import marks_between
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.runs import session_label
 from coherence.store.store import Store
-from coherence.store.told import newest_firings, outcomes_of
-from coherence.views.told import effect_in_words
+from coherence.store.told import newest_firings, outcomes_of, steps_until
+from coherence.views.steps import ends
+from coherence.views.told import effect_of
 
 MAX_EVENTS = 5_000
 """Newest events of a session that are read; about 1,500 steps."""
@@ -88,6 +90,7 @@ def scored_session(store: Store, row: SessionRow, *, events: int = MAX_EVENTS) -
     after = max(store.last_seq(row.id) - events, 0)
     rows = list(store.events(row.id, after=after))
     records = [record for record in map(_record, rows) if record is not None]
+    earlier = steps_until(store, row.id, after) if after else 0
     run = run_of_records(
         f"{row.agent}/{row.session}",
         records,
@@ -96,6 +99,8 @@ def scored_session(store: Store, row: SessionRow, *, events: int = MAX_EVENTS) -
         goal=_goal(store, row, after),
         inverted=_inverted(row),
         timed=row.source != "replay",
+        complete=[each.seq for each in rows if ends(each)],
+        earlier=earlier,
     )
     if run is None:
         return None
@@ -108,9 +113,11 @@ def scored_session(store: Store, row: SessionRow, *, events: int = MAX_EVENTS) -
         notes.append(f"{unread} could not be read: another version wrote them, or their content was purged")
     if after and rows:
         worst = worst_until(store, row.id, rows[0].seq - 1)
+        refused = [mark for mark in marks_between(store, row.id, ("refusal",), 0, after, MAX_EVENTS) if mark.name]
         notes.append(
-            f"only the newest {number_of(len(rows), 'event')} of {rows[-1].seq:,} are shown; steps are counted from "
-            f"there{f', and the worst band before was {worst}' if worst else ''}"
+            f"only the newest {number_of(len(rows), 'event')} of {rows[-1].seq:,} are shown"
+            f"{f'; the worst band before was {worst}' if worst else ''}"
+            f"{f'; refused calls before: {len(refused):,}' if refused else ''}"
         )
     transcript = _labelled(msgspec.structs.replace(run.transcript, warnings=tuple(notes)), store, row)
     assert transcript is not None
@@ -122,9 +129,10 @@ def _told(store: Store, row: SessionRow, run: ScoredRun) -> Iterator[ToldStep]:
     for firing in reversed(newest_firings(store, MAX_FIRINGS, session_id=row.id)):
         step = bisect_right(run.first_events, firing.seq) - 1
         if step >= 0:
-            seen = "seen by the agent" if firing.delivered else "not seen"
-            fate = "withheld, to compare" if firing.arm == "control" else seen
-            yield ToldStep(step, firing.pattern, firing.text, fate, effect_in_words(outcomes_of(store, firing.id)))
+            arrived = "delivered" if firing.delivered else "not delivered"
+            fate = "withheld, to compare" if firing.arm == "control" else arrived
+            effect = effect_of(firing, outcomes_of(store, firing.id))
+            yield ToldStep(step, firing.pattern, firing.text, fate, effect, firing.seq)
 
 
 def without_fingerprints(run: ScoredRun) -> ScoredRun:

@@ -13,6 +13,7 @@ from coherence.core.protocols import Embedder
 from coherence.core.readings import number_of, one_line
 from coherence.providers.minilm import default_embedder
 from coherence.providers.readers import read_transcripts
+from coherence.report.left_out import LeftOut
 from coherence.report.recorded import MAX_EVENTS, scored_session
 from coherence.report.score import FROM_BEST, ScoredRun, index_of, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MAX_SESSIONS = 200
 """Sessions of a store that are read, the worst."""
 
+NOTHING = LeftOut()
+
 MAX_STEPS = 5_000
 """Steps of all these sessions together; the first is read whatever it has."""
 
@@ -40,8 +43,8 @@ class Runs(Sequence[ScoredRun]):
     ----------
     runs : iterable of ScoredRun
         The runs.
-    left_out : int
-        Number of sessions with an event that were not read.
+    rest : LeftOut
+        Sessions of the store that were not read, and why.
 
     Examples
     --------
@@ -52,9 +55,14 @@ class Runs(Sequence[ScoredRun]):
     (1, True)
     """
 
-    def __init__(self, runs: Iterable[ScoredRun], *, left_out: int = 0) -> None:
+    def __init__(self, runs: Iterable[ScoredRun], *, rest: LeftOut = NOTHING) -> None:
         self._runs = tuple(runs)
-        self.left_out = left_out
+        self.rest = rest
+
+    @property
+    def left_out(self) -> int:
+        """Number of sessions for which there was no room."""
+        return self.rest.milder
 
     @overload
     def __getitem__(self, at: int | str) -> ScoredRun: ...
@@ -87,11 +95,11 @@ class Runs(Sequence[ScoredRun]):
         """Draw a row for each run, the worst first, for notebooks."""
         from coherence.report.run_card import runs_html
 
-        return runs_html(self.worst_first(), left_out=self.left_out)
+        return runs_html(self.worst_first(), rest=self.rest)
 
     def worst_first(self) -> Runs:
         """Return the same runs, the worst first: by decision, band and lowest index."""
-        return Runs(sorted(self._runs, key=badness, reverse=True), left_out=self.left_out)
+        return Runs(sorted(self._runs, key=badness, reverse=True), rest=self.rest)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row for each step: light, index, pressure, decision, active findings, and each metric.
@@ -190,16 +198,18 @@ def stored_runs(
     every = store.sessions()
     wanted = every if session is None else sessions_called(every, session)
     if session is not None and not wanted:
-        known = one_line(", ".join(f"{row.agent}/{row.session}" for row in every[-5:])) or "none"
-        raise TranscriptError(store.path, f"no agent and no session is called {session!r}; the newest are: {known}")
+        newest = one_line(", ".join(f"{row.agent}/{row.session}" for row in every[-5:])) or "none"
+        raise TranscriptError(store.path, f"no agent and no session is called {session!r}; the newest are: {newest}")
     extremes = session_extremes(store)
 
     def extreme(row: SessionRow) -> Extreme:
         return extremes[row.id]
 
-    waiting = [row for row in wanted if row.id in extremes and (since is None or extreme(row).newest >= since)]
+    known = [row for row in wanted if row.id in extremes]
+    waiting = [row for row in known if since is None or extreme(row).newest >= since]
     waiting.sort(key=extreme, reverse=True)
     found: list[ScoredRun] = []
+    stepless: list[SessionRow] = []
     room, read = steps, 0
     for row in waiting:
         if len(found) >= sessions or room <= 0:
@@ -208,7 +218,17 @@ def stored_runs(
         if run is not None and found and len(run.readings) > room:
             break
         read += 1
-        if run is not None:
+        if run is None:
+            stepless.append(row)
+        else:
             found.append(run)
             room -= len(run.readings)
-    return Runs(found, left_out=len(waiting) - read).worst_first()
+    rest = LeftOut(
+        milder=len(waiting) - read,
+        stepless=len(stepless),
+        refused=sum(KINDS[extreme(row).decision] == "block" for row in stepless),
+        older=len(known) - len(waiting),
+        since=since,
+        newest=max((extreme(row).newest for row in known), default=None),
+    )
+    return Runs(found, rest=rest).worst_first()

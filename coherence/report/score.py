@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Literal
@@ -47,9 +47,27 @@ class ToldStep(msgspec.Struct, frozen=True):
     text: str
     """Words for the agent; empty where they are not kept."""
     fate: str
-    """``seen by the agent``, ``not seen``, or ``withheld, to compare``."""
+    """``delivered``, ``not delivered``, or ``withheld, to compare``."""
     effect: str
     """Its effect, in words."""
+    seq: int = 0
+    """Number of its event."""
+
+
+class RefusedCall(msgspec.Struct, frozen=True):
+    """Call that was refused, as it was recorded."""
+
+    step: int
+    """Place of the step after which the agent wanted it, from 0."""
+    seq: int
+    """Number of its event."""
+    tool: str
+    call: str
+    """Beginning of its arguments, in words."""
+    why: str
+    """Message of the decision; empty where it is not kept."""
+    let_through: bool = False
+    """Whether somebody ended the block afterwards."""
 
 
 class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +89,13 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """For each step, the number of its first event."""
     told: tuple[ToldStep, ...] = ()
     """Guidance of a recorded session, oldest first."""
+    refused: tuple[RefusedCall, ...] = ()
+    """Calls that were refused, of a recorded session, oldest first."""
+    numbers: tuple[int, ...] = ()
+    """For each step, the number that it has in ``coherence watch`` and ``serve``: how many results of tools and
+    messages of the agent there were when it was complete. Empty for a transcript, whose steps count from 0."""
+    earlier: int = 0
+    """Steps, counted so, before the first of these."""
 
     def _repr_html_(self) -> str:
         """Draw a card, for notebooks."""
@@ -89,6 +114,31 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         from coherence.report.frame import frame_of
 
         return frame_of([self])
+
+    @property
+    def recorded(self) -> bool:
+        """True for a session that was measured while the agent ran, so that its decisions could be heeded."""
+        return bool(self.numbers)
+
+    def number(self, at: int) -> int:
+        """Return the number by which people know a step."""
+        return self.numbers[at] if self.numbers else at
+
+    def name(self, at: int, event: int = 0) -> str:
+        """Name a step: its number and, of a recorded session, that of an event of it; default: its first."""
+        return f"step {self.number(at)}" + (f" #{event or self.first_events[at]}" if self.recorded else "")
+
+    def count(self, places: Iterable[int] | None = None) -> int:
+        """Return how many steps some places are together, as they are numbered; default: those of the whole run."""
+        if places is not None:
+            return len({self.number(at) for at in places})
+        return max(self.numbers) - self.earlier if self.numbers else len(self.readings)
+
+    @property
+    def steps_in_words(self) -> str:
+        """How many steps there are and, of a long session, of how many they are the newest."""
+        whole = number_of(self.earlier + self.count(), "step")
+        return f"the newest {self.count():,} of {whole}" if self.earlier else whole
 
     @property
     def measured(self) -> list[Reading]:
@@ -176,6 +226,35 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.decisions, key=lambda decision: KINDS.index(decision.kind), default=None)
 
     @property
+    def worst_decision_at(self) -> int | None:
+        """Place of the step of :attr:`worst_decision`, ``None`` if nothing but ``continue`` was decided."""
+        worst = self.worst_decision
+        return None if worst is None or worst.kind == "continue" else self.decisions.index(worst)
+
+    @property
+    def worst_at(self) -> int | None:
+        """Place of the worst step: with the lowest index, or where the decision on a call was worse than any band."""
+        lowest = self.lowest
+        lights = self.lights if self.decisions else self.bands
+        worst = max(range(len(lights)), key=lambda at: FROM_BEST.index(lights[at]), default=None)
+        if lowest is None:
+            return worst if worst is not None and lights[worst] is not Band.UNKNOWN else None
+        if worst is None or FROM_BEST.index(lights[worst]) <= FROM_BEST.index(self.worst_band):
+            return lowest.tick_seq
+        return worst
+
+    def why_asked(self, at: int) -> str:
+        """Say why the decision on a step is worse than its band: a call was refused or warned of; empty if it is not.
+
+        A refused call explains a step whatever its band is, unless that is as bad.
+        """
+        if not self.decisions or self.lights[at] is self.readings[at].band:
+            return ""
+        refused = next((each for each in self.refused if each.step == at), None)
+        message = self.decisions[at].message
+        return f"call of {refused.tool} refused: {refused.why}" if refused is not None else message
+
+    @property
     def highest_pressure(self) -> float | None:
         """The highest pressure of the run."""
         return max((appraisal.pressure for appraisal in self.appraisals), default=None)
@@ -187,17 +266,26 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warned(self) -> bool:
-        """True if the light was orange or red after any step: somebody was warned, or a call refused."""
-        return any(band in (Band.ORANGE, Band.RED) for band in self.bands)
+        """True if the light was orange or red after any step: somebody was warned, or a call refused.
+
+        Of a recorded session any decision but ``continue`` counts, also one on a call alone.
+        """
+        alarmed = any(band in (Band.ORANGE, Band.RED) for band in self.bands)
+        return alarmed or (self.recorded and self.worst_decision_at is not None)
 
     @property
     def verdict(self) -> str:
-        """Verdict on the light where the outcome is known: hit, miss, false alarm or calm; else empty."""
+        """Verdict on the light where the outcome is known: hit, miss, false alarm, recovered or calm; else empty.
+
+        Nobody could heed the light of a transcript. A recorded session that was warned and ended well has recovered.
+        """
         if self.transcript.went_wrong is None:
             return ""
         if self.transcript.went_wrong:
             return "hit" if self.warned else "miss"
-        return "false alarm" if self.warned else "calm"
+        if not self.warned:
+            return "calm"
+        return "recovered" if self.recorded else "false alarm"
 
     def why(self, reading: Reading) -> str:
         """Say in words what lowers a reading most, and which step it points at."""
@@ -232,7 +320,8 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         steps = self.evidence_steps(reading, evidence)
         if evidence is None or not steps:
             return ""
-        return f"step{'s'[: len(steps) > 1]} {' and '.join(map(str, steps))}{'' if evidence.texts else ':'} "
+        numbers = " and ".join(str(self.number(step)) for step in steps)
+        return f"step{'s'[: len(steps) > 1]} {numbers}{'' if evidence.texts else ':'} "
 
     def evidence_steps(self, reading: Reading, evidence: Evidence | None) -> list[int]:
         """Return the steps that a piece of evidence points at."""
@@ -250,12 +339,16 @@ def light_of(decision: Decision, band: Band) -> Band:
 def count_verdicts(runs: Sequence[ScoredRun]) -> str:
     """Say how often the light was right, of the runs whose outcome is known; empty where none is."""
     counts = Counter(run.verdict for run in runs)
-    wrong, good = counts["hit"] + counts["miss"], counts["false alarm"] + counts["calm"]
+    wrong = counts["hit"] + counts["miss"]
+    recorded = any(run.recorded for run in runs)
     told = []
     if wrong:
         told.append(f"{number_of(wrong, 'run')} went wrong: {counts['hit']} warned of, {counts['miss']} missed")
-    if good:
-        told.append(f"{number_of(good, 'run')} went well: {counts['false alarm']} warned of falsely")
+    if good := counts["false alarm"] + counts["recovered"] + counts["calm"]:
+        falsely = [] if recorded and not counts["false alarm"] else [f"{counts['false alarm']} warned of falsely"]
+        warned = [f"{counts['recovered']} recovered after a warning"] if counts["recovered"] else []
+        how = ", ".join(warned + falsely)
+        told.append(f"{number_of(good, 'run')} went well{f': {how}' if how else ''}")
     return "; ".join(told)
 
 

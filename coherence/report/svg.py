@@ -35,7 +35,14 @@ def band_class(band: Band | None) -> str:
     return band.value[0] if band is not None else "u"
 
 
-def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] = ()) -> str:
+def strip(
+    readings: Sequence[Reading],
+    *,
+    run: str = "",
+    causes: Sequence[str] = (),
+    names: Sequence[int] = (),
+    refused: Collection[int] = (),
+) -> str:
     """Draw one small cell a step, coloured and as high as its band.
 
     Parameters
@@ -46,13 +53,19 @@ def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] =
         The id of the part of the page whose steps the cells show when they are chosen.
     causes : sequence of str
         Why, in words, one a reading; stands in the hover text of a band worse than green.
+    names : sequence of int
+        Numbers by which people know the steps. Default: they count from 0.
+    refused : collection of int
+        Places of the steps at which a call was refused; their cells carry a mark.
     """
     if not readings:
         return number(None)
     size = -(-len(readings) // MAX_CELLS)
     cells = [readings[at : at + size] for at in range(0, len(readings), size)]
+    names = names or range(len(readings))
     shapes = []
     bars: dict[str, list[str]] = {}
+    marks = ""
     for x, cell in enumerate(cells):
         lowest = min(
             (reading for reading in cell if reading.coherence_index is not None),
@@ -64,9 +77,16 @@ def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] =
         if causes and lowest is not None and band is not Band.GREEN:
             said += escape(undirected(clean(f", {excerpt(causes[lowest.tick_seq], CAUSE_LENGTH)}")))
         start = x * size
-        where = f"step {start}" if len(cell) == 1 else f"steps {start} to {start + len(cell) - 1}, lowest"
+        where = f"step {names[start]}"
+        if len(cell) > 1:
+            where = f"steps {names[start]} to {names[start + len(cell) - 1]}, lowest"
         kind = band_class(band)
         step = lowest.tick_seq if lowest is not None else start
+        stopped = next((at for at in range(start, start + len(cell)) if at in refused), None)
+        if stopped is not None:
+            marks += f"M{x}.3 0h.4v4h-.4z"
+            said += f", a call was refused at step {names[stopped]}"
+            step = step if band is Band.RED else stopped
         shapes.append(
             f'<rect class="t {kind}" data-from="{start}" data-step="{step}" x="{x}" width="1" height="4">'
             f"<title>{where}: {said}</title></rect>"
@@ -75,6 +95,8 @@ def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] =
             level = LEVELS[band]
             bars.setdefault(kind, []).append(f"M{x}.1 {4 - level}h.8v{level}h-.8z")
     shapes += [f'<path class="b {kind}" d="{"".join(parts)}"/>' for kind, parts in bars.items()]
+    if marks:
+        shapes.append(f'<path class="b stop" d="{marks}"/>')
     return (
         f'<svg class="strip" data-run="{run}" data-size="{size}" viewBox="0 0 {len(cells)} 4"'
         f' width="{min(len(cells) * 8, MAX_CELLS)}" height="22"'
@@ -88,6 +110,7 @@ def chart(
     bands: Sequence[Band | None] = (),
     rings: Collection[int] = (),
     lines: Sequence[float] = (0.5,),
+    refused: Sequence[int] = (),
 ) -> str:
     """Draw values from 0 to 1 over the steps, with a gap where a value is ``None``.
 
@@ -101,6 +124,8 @@ def chart(
         Steps to mark.
     lines : sequence of float
         Values of the grid lines between 0 and 1.
+    refused : sequence of int
+        Steps at which a call was refused; each is a line from top to bottom.
     """
     count = len(values)
     tints, letters = [], []
@@ -113,10 +138,12 @@ def chart(
         if band is not None and wide >= MIN_LETTER:
             x = _short((left + wide / 2) * 100)
             letters.append(f'<text class="letter" x="{x}%" y="100%" dy="-5">{kind.upper()}</text>')
+    stops = "".join(f"M{_short((step + 0.5) / count * WIDTH)} 0v{HEIGHT}" for step in refused)
     grid = "".join(f"M0 {_short((1 - line) * HEIGHT)}h{WIDTH}" for line in lines)
     drawing = [
         *tints,
         f'<path class="grid" d="{grid}"/><path class="frame" d="M0 0h{WIDTH}M0 {HEIGHT}h{WIDTH}"/>',
+        *([f'<path class="stop" d="{stops}"/>'] if stops else []),
         f'<path class="line" d="{_line(values)}"/>',
         *_points(values, bands),
         *(f'<path class="ring" d="{_point(step, values)}"/>' for step in sorted(rings)),
@@ -129,17 +156,21 @@ def chart(
     )
 
 
-def axis(count: int) -> str:
+def axis(names: Sequence[int]) -> str:
     """Draw the step numbers that belong under the charts of a run.
 
     Parameters
     ----------
-    count : int
-        Steps, 1 or more.
+    names : sequence of int
+        Number of each step, ascending; at least one.
     """
-    every = next((step for step in TICK_STEPS if count <= step * MAX_TICKS), -(-count // MAX_TICKS))
+    count, span = len(names), names[-1] - names[0] + 1
+    every = next((step for step in TICK_STEPS if span <= step * MAX_TICKS), -(-span // MAX_TICKS))
+    first = {name: at for at, name in reversed([*enumerate(names)])}
     texts = "".join(
-        f'<text x="{_short((step + 0.5) / count * 100)}%" y="13">{step}</text>' for step in range(0, count, every)
+        f'<text x="{_short((at + 0.5) / count * 100)}%" y="13">{name}</text>'
+        for name, at in reversed(first.items())
+        if name % every == 0
     )
     return f'<svg class="axis" aria-hidden="true">{texts}</svg>'
 

@@ -50,8 +50,15 @@ class Recording(HashingEmbedder):
         return super().embed(text)
 
 
-@pytest.mark.parametrize("window", [3, 20])
-@pytest.mark.parametrize("redact", [True, False])
+@pytest.mark.parametrize(
+    ("window", "redact"),
+    [
+        (3, True),
+        (20, False),
+        pytest.param(3, False, marks=pytest.mark.slow),
+        pytest.param(20, True, marks=pytest.mark.slow),
+    ],
+)
 def test_measured_texts_are_what_a_scored_run_embeds_in_its_order(window: int, redact: bool) -> None:
     runs = [HOSTILE, *read_transcripts(DATA / "tau_airline.jsonl.gz")[:1], *read_transcripts(DATA / "whowhen.jsonl.gz")]
     config = MonitorConfig(redact=redact)

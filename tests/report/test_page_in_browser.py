@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from web.browsing import launched
 
+from coherence import Monitor
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.html import write_html
+from coherence.report.runs import read_runs
 from coherence.report.score import FROM_BEST, ScoredRun, score_transcript
 
 if TYPE_CHECKING:
@@ -202,3 +204,52 @@ def test_page_a_chart_tells_of_a_step_and_a_row_of_the_table_shows_it(page: Page
     page.locator("#run-4 summary", has_text="Every step in numbers").click()
     page.locator("#run-4 table.steps").locator("tbody tr").nth(2).locator("td").first.click()
     assert view_of(page) == {"run": IDS[3], "step": "2", "hash": "#run-4-at-2"}
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_page_a_choice_of_a_run_lands_on_it_at_once(
+    browser: Browser, runs: list[ScoredRun], tmp_path: Path, width: int
+) -> None:
+    many = [runs[at % len(runs)] for at in range(30)]
+    write_html(tmp_path / "many.html", many)
+    context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    where = (tmp_path / "many.html").as_uri()
+    top = "document.getElementById('run-{}-name').getBoundingClientRect().top"
+    for at in (2, 12, 30):
+        page.goto("about:blank")
+        page.goto(f"{where}#run-{at}")
+        assert 0 <= page.evaluate(top.format(at)) < 850, f"an address of run {at}"
+        page.goto("about:blank")
+        page.goto(where)
+        page.locator(f'#overview tr[data-run="run-{at}"] a').first.click()
+        page.wait_for_function("location.hash")
+        page.wait_for_timeout(100)  # a frame, in which the page is laid out where it is shown
+        assert 0 <= page.evaluate(top.format(at)) < 850, f"a click on run {at}"
+    context.close()
+
+
+def test_page_a_search_finds_a_refused_call_and_the_strip_tells_of_it(browser: Browser, tmp_path: Path) -> None:
+    for agent, command in (("cleaner", "rm -rf / --no-preserve-root"), ("reader", "ls")):
+        with Monitor(store=tmp_path / "s.db", agent=agent, goal="Free some space.", embedder=False) as m:
+            m.message("assistant", "I look at what is there.")
+            m.tool_result("3 files", call=m.tool_call("Bash", {"command": "du"}))
+            m.check("Bash", {"command": command})
+    write_html(tmp_path / "out.html", read_runs(tmp_path / "s.db"))
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto((tmp_path / "out.html").as_uri())
+    assert len(shown(page)) == 2
+    for words in ("rm -rf", "refused", "no-preserve-root"):
+        page.fill("#find", words)
+        assert shown(page) == ["cleaner/1"], words
+    page.fill("#find", "")
+    strip = page.locator('#overview .strip[data-run="run-1"]')
+    strip.focus()
+    page.keyboard.press("End")
+    tip = page.locator("#tip").inner_text()
+    # a message and a result were complete when the call was refused
+    assert tip.startswith("Step 2 #") and "Refused: Bash “rm -rf / --no-preserve-root”" in tip
+    page.keyboard.press("Enter")
+    assert view_of(page)["step"] == "2" and "Refused: Bash" in page.locator("#step-body").inner_text()
+    context.close()

@@ -43,6 +43,8 @@ def test_plot_draws_index_pressure_metrics_and_rules_of_a_monitor() -> None:
     assert lines["index"] == [reading.coherence_index for reading in run.readings]
     assert lines["pressure (0 = calm)"] == [appraisal.pressure for appraisal in run.appraisals]
     assert index.get_title(loc="left") == "builder/1"
+    # 6 messages, each with a call, and 6 results
+    assert rules.xaxis.get_major_formatter()(11, None) == str(run.number(11)) == "12"
     worst = [at for at, light in enumerate(run.lights) if light == "orange"]
     assert list(next(line for line in index.lines if line.get_label() == "O orange").get_xdata()) == worst
     assert {line.get_label() for line in metrics.lines} >= {"failure_streak (high is bad)", "stall (high is bad)"}

@@ -187,8 +187,40 @@ def test_report_sessions_are_chosen_by_name_and_by_time(store: Path, tmp_path: P
     assert report(store, "--since", "1h", "-o", out).exit_code == 0
     assert len(names(out.read_text("utf-8"))) == 3
     result = report(store, "--since", "2999-01-01", "-o", out)
-    assert result.exit_code == 0 and "no session with a step since then" in result.output
-    assert "There is no run to show." in out.read_text("utf-8")
+    said = "No session has an event since 2999-01-01 00:00:00 UTC; the newest ended 20"
+    assert result.exit_code == 0 and said in result.output
+    page = out.read_text("utf-8")
+    assert "There is no run to show." in page and said in page and "Ask for an earlier moment." in page
+    assert "Made of runs.db, asked for with --since 2999-01-01 00:00:00 UTC." in page
+
+
+def test_report_names_what_it_was_made_of_and_what_is_left_out(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    with Monitor(store=store, agent="idle", goal="Wait.", embedder=False):
+        pass
+    result = report(store, "-o", out)
+    left = "1 session without a step is left out."
+    assert left in result.output and f"Made of runs.db. {left}" in out.read_text("utf-8")
+    assert report(store, "--session", "calm", "-o", out).exit_code == 0
+    assert "Made of runs.db, asked for with --session calm.<" in out.read_text("utf-8")
+    assert report(store, "--session", "idle", "-o", out).exit_code == 0
+    assert "There is no run yet: 1 session without a step is left out. A step is a" in out.read_text("utf-8")
+    with Monitor(store=store, agent="first", goal="Clean up.", embedder=False) as m:
+        m.check("Bash", {"command": "rm -rf /"})
+    assert "2 sessions without a step are left out; calls were refused in 1 of them." in report(store, "-o", out).output
+
+
+def test_runs_the_card_says_how_many_sessions_were_left_out_and_why(store: Path) -> None:
+    with Monitor(store=store, agent="idle", goal="Wait.", embedder=False):
+        pass
+    runs = read_runs(store)
+    assert runs.rest.stepless == 1 and runs.left_out == 0
+    assert "1 session without a step is left out" in runs._repr_html_()
+    few = read_runs(store, sessions=1)
+    # two others with steps and the one without, for which there was no room
+    assert few.left_out == 3 and "3 milder sessions left out" in few._repr_html_()
+    none = read_runs(store, since=32_472_144_000.0)
+    assert (none.rest.older, len(none)) == (4, 0) and "the newest ended 20" in none._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -249,7 +281,16 @@ def test_report_a_large_store_shows_the_worst_sessions_and_says_so(
 HOSTILE = ["&" * 3_000, "\U0001f525" * 3_000, EVIL * 200, "word " * 900, "\u05d0<" * 2_000]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=["escapes", "wide", "scripts", "words", "directions"])
+KINDS = ["escapes", "wide", "scripts", "words", "directions"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=kind, marks=[pytest.mark.slow] * (at > 0))
+        for at, (kind, text) in enumerate(zip(KINDS, HOSTILE, strict=True))
+    ],
+)
 def test_report_a_session_of_50_steps_takes_at_most_200_kB_whatever_its_texts(tmp_path: Path, text: str) -> None:
     """27 kB of the page itself, 13 kB of a row and its strip, and 50 x 3,180 bytes of the session."""
     with Monitor(store=tmp_path / "s.db", agent="a", goal=text, embedder=HashingEmbedder(32)) as m:
@@ -257,6 +298,7 @@ def test_report_a_session_of_50_steps_takes_at_most_200_kB_whatever_its_texts(tm
         m.memory(text)
         for at in range(24):
             m.message("assistant", f"{text} {at}")
+            m.check("Bash", {"command": f"rm -rf / {text}"})
             for tool in range(4):
                 m.tool_call(f"{text[:40]}{tool}", {text[:40]: text, "path": f"{at}/{tool}"}, call=f"{at}-{tool}")
             m.usage(tokens_in=10_000 + at, tokens_out=100, cost_usd=0.01)
@@ -293,7 +335,7 @@ def test_report_a_block_is_named_in_the_overview_and_in_its_session(store: Path)
     (cell,) = re.findall(r'data-name="worst decision"[^>]*>(.*?)</td>', page, re.DOTALL)
     assert ">block<" in cell  # a decision to block is false
     facts = re.search(r'<p class="facts">.*?</p>', page, re.DOTALL)
-    assert facts is not None and ">block</span>: " in facts[0]
+    assert facts is not None and re.search(r">block</span> at step \d+ #\d+: ", facts[0])
 
 
 def test_report_guidance_is_shown_with_its_words_and_what_came_of_it(tmp_path: Path) -> None:
@@ -308,7 +350,7 @@ def test_report_guidance_is_shown_with_its_words_and_what_came_of_it(tmp_path: P
     (run,) = read_runs(tmp_path / "s.db")
     first = run.told[0]
     assert (first.pattern, first.text) == (told.pattern, told.text or told.withheld)
-    assert first.fate == ("not seen" if told.text else "withheld, to compare")
+    assert first.fate == ("not delivered" if told.text else "withheld, to compare")
     # the words are about the events that were recorded before
     assert run.first_events[first.step] <= max(told.evidence)
     page = render_html([run])
