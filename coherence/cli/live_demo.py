@@ -152,7 +152,7 @@ class Show:
         seconds = int(told.at / self._player.speed)
         light = click.style(f"{SHAPES[band]} {LETTERS[band]}", fg=COLOURS[band], bold=True)
         head = f"{seconds // 60}:{seconds % 60:02}  "
-        step = f"{told.agent:<{max(map(len, CAST))}}  step {told.step + 1:>2} of {told.steps:<2}  "
+        step = f"{told.agent:<{max(map(len, CAST))}}  step {told.taken:>2} of {told.in_all:<2}  "
         room = max(width() - len(head) - 5 - len(step), 20)
         click.echo(f"{head}{light}  {step}{cut(one_line(self._words(told)), room)}")
 

@@ -65,6 +65,10 @@ class Told(msgspec.Struct, frozen=True):
     """Measurement after it; ``None`` where monitoring is switched off."""
     refused: tuple[Decision, ...]
     """Decisions that refused a call of this step before it was made."""
+    taken: int = 0
+    """Steps that the agent has taken: its messages, and the results of its calls."""
+    in_all: int = 0
+    """Steps that it takes in the whole run."""
 
     @property
     def is_last(self) -> bool:
@@ -232,9 +236,21 @@ class _Voice:
         decision = self._monitor.decide()
         run = self._part.run
         told = Told(
-            turn.at, self._part.agent, step, len(run.steps), decision, self._monitor.latest, tuple(self._refused)
+            turn.at,
+            self._part.agent,
+            step,
+            len(run.steps),
+            decision,
+            self._monitor.latest,
+            tuple(self._refused),
+            _taken(run.steps[: step + 1]),
+            _taken(run.steps),
         )
         if told.is_last:
             self._monitor.outcome(run.success, text=run.outcome)
         self._monitor.flush()  # whoever looks at the store sees a step at once
         return told
+
+
+def _taken(steps: Sequence[Step]) -> int:
+    return sum(step.role in ("assistant", "tool") for step in steps)

@@ -127,7 +127,14 @@ def test_player_tells_of_the_three_agents_in_turns() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["agentdojo", "swebench_mini", "tau_airline", "whowhen"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agentdojo",
+        "whowhen",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("swebench_mini", "tau_airline")),
+    ],
+)
 def test_player_measures_what_scoring_measures(name: str, tmp_path: Path) -> None:
     """To be asked before each call, and other agents beside it, change no reading of a run."""
     runs = read_transcripts(DATA / f"{name}.jsonl.gz", "runs")
@@ -213,6 +220,7 @@ with Store(sys.argv[1]) as store, Player(parts, store=store, embedder=False, spe
 """
 
 
+@pytest.mark.slow
 def test_player_killed_leaves_a_store_that_holds_all_that_was_told(tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     with subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True) as process:
