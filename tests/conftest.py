@@ -2,13 +2,15 @@
 
 import gc
 import os
+import re
 import signal
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from property_sizes import LARGE, QUICK
 
@@ -23,6 +25,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--torture-seed", type=int, default=1, help="from which the tests in tests/torture draw all chance"
     )
+
+
+_WHOLE_FILE = re.compile(r"^pytestmark = .*?\bpytest\.mark\.(crewai|frameworks|hosts|torture|web)\b", re.MULTILINE)
+"""A mark that all tests of a file carry."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file out whose tests are all left out: each worker took 9 s to import the frameworks and clients."""
+    if collection_path.suffix != ".py":
+        return None
+    mark = _WHOLE_FILE.search(collection_path.read_text(encoding="utf-8"))
+    return True if mark and f"not {mark[1]}" in config.option.markexpr else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the docstrings of tests and their helpers only where one stands: else all load twice."""
+    collectors = yield
+    if ">>> " in file_path.read_text(encoding="utf-8", errors="replace"):
+        return collectors
+    return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collectstart() -> None:

@@ -24,6 +24,7 @@ _OTHERS = ("coherence.cli.demo_data", "coherence.providers.models", "coherence._
 _NEED_AN_EXTRA = ("coherence.providers.sentence_transformer",)
 
 
+@cache
 def patterns() -> dict[str, Search]:
     """Return, by module and name, a search with each regular expression of the package, in a fixed order."""
     found: dict[int, tuple[Any, list[str]]] = {}

@@ -168,7 +168,10 @@ def test_score_sh_writes_the_summary_and_the_status_and_lets_the_job_go_on(
 
 
 @needs_tools
-@pytest.mark.parametrize(("stuck", "status", "says"), [(0, "0", "all runs are on course"), (-1, "2", "not everything")])
+@pytest.mark.parametrize(
+    ("stuck", "status", "says"),
+    [pytest.param(0, "0", "all runs are on course", marks=pytest.mark.slow), (-1, "2", "not everything")],
+)
 def test_score_sh_tells_good_runs_and_missing_files(
     machine: dict[str, str], tmp_path: Path, stuck: int, status: str, says: str
 ) -> None:

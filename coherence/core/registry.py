@@ -256,9 +256,10 @@ def available(group: Group = "metrics") -> list[Plugin]:
     """Return every known plug-in of a group, by name; what is registered in code hides an entry point."""
     from importlib.metadata import entry_points
 
-    # Reversed: of two with one name the first counts, as in _find.
-    found = {point.name: _of(point) for point in reversed(list(entry_points(group=f"coherence.{group}")))}
-    return [plugin for _, plugin in sorted({**found, **_shipped()[group], **_registered[group]}.items())]
+    nearer = {**_shipped()[group], **_registered[group]}
+    # Reversed: of two with one name the first counts, as in _find. To name its package is to read the package's file.
+    points = [point for point in reversed(list(entry_points(group=f"coherence.{group}"))) if point.name not in nearer]
+    return [plugin for _, plugin in sorted({**{point.name: _of(point) for point in points}, **nearer}.items())]
 
 
 def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:

@@ -100,6 +100,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
             Monitor(embedder=embedder, config={"scale": out})
 
 
+@pytest.mark.slow
 def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, tmp_path: Path) -> None:
     runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS)]
     bad = write(tmp_path / "bad.jsonl", runs)

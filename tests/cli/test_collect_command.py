@@ -19,7 +19,7 @@ from coherence.store.store import Store
 SAMPLES = Path(__file__).parents[1] / "data" / "otlp"
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_collect_records_what_is_posted_and_ends_cleanly(tmp_path: Path, end: signal.Signals) -> None:
     store = tmp_path / "runs.db"
     command = [

@@ -173,6 +173,7 @@ def test_guard_requests_a_bad_adapter_is_named(folder: Path, name: str, why: str
     assert level(folder) == 2
 
 
+@pytest.mark.slow
 def test_guard_requests_a_patch_is_approved(folder: Path) -> None:
     with another(folder, 30, auto=False) as phase:
         assert (phase, level(folder)) == ("idle", 1)

@@ -30,6 +30,7 @@ def score(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["score", "--embedder", "hashing", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_score_side_by_side_changes_no_output(tmp_path: Path) -> None:
     """A bad file between two good ones, a window and a metric, settings, and every output."""
     bad, config, out = tmp_path / "bad.jsonl", tmp_path / "config.toml", tmp_path / "out.jsonl"
@@ -54,6 +55,7 @@ def test_score_side_by_side_begins_no_process_for_one_run(tmp_path: Path, monkey
     assert score(path, "--jobs", 4).exit_code == 0
 
 
+@pytest.mark.slow
 def test_score_side_by_side_settings_that_do_not_fit_are_bad_usage(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("weights = {nothing = 1.0}\n", encoding="utf-8")
@@ -61,6 +63,7 @@ def test_score_side_by_side_settings_that_do_not_fit_are_bad_usage(tmp_path: Pat
     assert told[0] == told[1] and "nothing" in told[0]
 
 
+@pytest.mark.slow
 def test_score_side_by_side_a_process_that_is_killed_ends_all_with_one_message() -> None:
     transcripts = read_transcripts(FILES[0])
     with pytest.raises(ProcessEndedError, match="fewer --jobs") as raised:

@@ -68,7 +68,7 @@ def running(*arguments: str | Path, code: str = "") -> Iterator[Command]:
         command.process.communicate(timeout=WAIT_S)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_serve_prints_its_address_and_ends_at_once_while_a_page_is_live(path: Path, number: signal.Signals) -> None:
     with running(path, "--port", "0") as command, command.client() as client:
         about = client.get("/api/about").json()

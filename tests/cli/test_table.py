@@ -58,31 +58,33 @@ def scored(name: str, *, fails: bool, went_wrong: bool) -> ScoredRun:
     return score_transcript(transcript, embedder=False)
 
 
-RUNS = [
-    scored("suite/model/user_task_0/injection_task_0", fails=True, went_wrong=True),
-    scored("suite/model/user_task_1/injection_task_1", fails=False, went_wrong=True),
-    scored("suite/model/user_task_2/injection_task_2", fails=True, went_wrong=False),
-]
+@pytest.fixture(scope="module")
+def runs() -> list[ScoredRun]:
+    return [
+        scored("suite/model/user_task_0/injection_task_0", fails=True, went_wrong=True),
+        scored("suite/model/user_task_1/injection_task_1", fails=False, went_wrong=True),
+        scored("suite/model/user_task_2/injection_task_2", fails=True, went_wrong=False),
+    ]
 
 
 @pytest.mark.parametrize("columns", [80, 100, 160])
 def test_print_runs_on_a_terminal_words_are_whole_and_outcome_and_decision_are_told(
-    columns: int, monkeypatch: pytest.MonkeyPatch
+    columns: int, runs: list[ScoredRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = io.StringIO()
     monkeypatch.setattr(
         table, "Console", lambda: Console(file=out, width=columns, force_terminal=True, color_system="256")
     )
-    table.print_runs(RUNS)
+    table.print_runs(runs)
     shown = out.getvalue()
     lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n")]
     assert max(map(len, lines)) <= columns
     words = set(" ".join(lines).split())
-    for run in RUNS:
+    for run in runs:
         assert run.verdict.split()[-1] in words
         assert set(run.why(run.lowest).split()) <= words if run.lowest is not None else False
     colours = {"continue": "2", "guide": "33", "warn": "38;5;208", "block": "31"}
-    decided = {run.worst_decision.kind for run in RUNS if run.worst_decision is not None}
+    decided = {run.worst_decision.kind for run in runs if run.worst_decision is not None}
     assert len(decided) > 1
     for kind in decided:
         assert f"\x1b[{colours[kind]}m{kind}" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def _in_the_middle_of_a_run() -> TranscriptState:
     return state
 
 
+@cache
 def built_in(group: Any) -> list[str]:
     return [plugin.name for plugin in available(group) if plugin.origin == "coherence-sensor"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache as kept
 from pathlib import Path
 
 import msgspec
@@ -23,8 +24,12 @@ from evaluation.builders import run
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 RUNS = read_labelled(sorted(DATA.glob("*.gz")))
-WORDS = [plugin.name for plugin in available("metrics") if not embeds([plugin.name])] + ["repetition"]
-"""Every metric that is registered and needs no embedder, whichever there are by now, and a vital."""
+
+
+@kept
+def words() -> list[str]:
+    """Return every metric that is registered and needs no embedder, whichever there are by now, and a vital."""
+    return [plugin.name for plugin in available("metrics") if not embeds([plugin.name])] + ["repetition"]
 
 
 def cut(whole: LabelledRun, end: int) -> LabelledRun:
@@ -44,7 +49,7 @@ def cache() -> EmbeddingCache:
     ],
 )
 def test_measure_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
-    names = [*WORDS, "index", "pressure", "goal_drift", "drift"]
+    names = [*words(), "index", "pressure", "goal_drift", "drift"]
     full = {system.name: system.step_scores[whole.id] for system in measure(names, [whole], cache=cache())}
     for end in (1, whole.length // 3, whole.length // 2, whole.length - 1):
         for system in measure(names, [cut(whole, end)], cache=cache()):
@@ -71,7 +76,7 @@ def test_risks_a_risk_is_high_where_a_value_is_bad() -> None:
 
 def test_measure_a_metric_asked_for_does_not_change_the_index() -> None:
     (alone,) = measure(["index"], RUNS[:2], cache=cache())
-    among = measure(["index", *WORDS, "goal_drift"], RUNS[:2], cache=cache())[0]
+    among = measure(["index", *words(), "goal_drift"], RUNS[:2], cache=cache())[0]
     assert among == alone
 
 
@@ -117,7 +122,7 @@ def test_a_plug_ins_metric_is_scored_and_says_what_it_was_fitted_on() -> None:
 
 
 def test_check_name_names_are_checked() -> None:
-    for name in (*default_names(), *WORDS, "index", "pressure", "drift"):
+    for name in (*default_names(), *words(), "index", "pressure", "drift"):
         check_name(name)
     with pytest.raises(EvaluationError, match=r"no metric is called 'nope'; known: .*besides: index, pressure, unc"):
         check_name("nope")

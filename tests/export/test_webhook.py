@@ -352,7 +352,7 @@ def test_webhook_in_a_forked_child_sends_its_own_records_and_not_the_parents(ser
     assert sorted(server.bodies) == ["child", "parent 1", "parent 2"]
 
 
-@pytest.mark.parametrize("answering", [True, False])
+@pytest.mark.parametrize("answering", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_webhook_the_end_of_the_interpreter_sends_what_waits_and_is_not_held_up(serve: Serve, answering: bool) -> None:
     server = serve()
     if not answering:

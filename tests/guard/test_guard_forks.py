@@ -148,6 +148,7 @@ with Guard(store=sys.argv[1]) as guard:
 """
 
 
+@pytest.mark.slow
 def test_guard_forks_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path) -> None:
     done = run("-c", SIGNALS, str(tmp_path / "guard.db"))
     assert (done.returncode, done.stderr) == (0, "")

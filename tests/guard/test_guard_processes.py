@@ -83,7 +83,7 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=files
 """
 
 
-@pytest.mark.parametrize("calls", [150, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [50, *(pytest.param(calls, marks=pytest.mark.slow) for calls in (150, 2000))])
 def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: int) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
     workers = [start(MANY, tmp_path, str(seed), str(calls)) for seed in range(4)]
@@ -133,7 +133,7 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=Files
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize("durability", ["batched", pytest.param("full", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kills", [1, pytest.param(50, marks=pytest.mark.torture)])
 def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
     tmp_path: Path, durability: str, kills: int

@@ -122,7 +122,7 @@ def test_hold_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> N
     assert told == ["latency", "cost"]
 
 
-@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("both", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_hold_an_outage_that_goes_on_when_a_patch_is_accepted_is_not_the_patch(tmp_path: Path, both: bool) -> None:
     memory: Any = Both() if both else Memory()
     up = [True]

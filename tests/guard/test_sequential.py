@@ -39,7 +39,7 @@ def ever_reached(beyond: int, within: int, limit: float, rate: float, calls: int
     return total
 
 
-@pytest.mark.parametrize(("calls", "rate"), [(5, 0.4), (20, 0.1), (20, 0.8)])
+@pytest.mark.parametrize(("calls", "rate"), [(5, 0.4), pytest.param(20, 0.1, marks=pytest.mark.slow), (20, 0.8)])
 def test_sequential_false_alarms_are_exactly_within_the_limit(calls: int, rate: float) -> None:
     # Nothing is simulated: all outcomes of the baseline, then all walks of 100 patched calls at the same rate.
     total = 0.0

@@ -129,7 +129,7 @@ def test_verify_agent_finds_a_decision_that_does_not_follow_from_the_calls(lived
     [
         ("sequential", Memory, (0.9, 0.5)),
         ("sequential", Both, (0.7, 1.0)),
-        ("sequential", Stuck, (0.8, 0.8)),
+        pytest.param("sequential", Stuck, (0.8, 0.8), marks=pytest.mark.slow),
         ("classic", Memory, (0.7, 1.0)),
         ("classic", Stuck, (0.9, 0.5)),
     ],

@@ -125,6 +125,7 @@ def run(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.slow
 def test_any_outdated_a_kill_in_the_middle_loses_nothing(path: Path) -> None:
     fill(path, 50)
     process = run(SLOW, path)

@@ -163,6 +163,7 @@ LessonStore(sys.argv[1], embedder=Slow(32), rebuild=True, timeout_s=100)
 
 
 @posix
+@pytest.mark.slow
 def test_a_rebuild_that_was_killed_is_gone_on_with(path: Path) -> None:
     from coherence.providers import HashingEmbedder
 

@@ -79,7 +79,7 @@ def test_explain_in_a_monitor_it_counts_in_the_index() -> None:
         assert m.latest.unknown["goal_hijack"] == "nothing was asked, or no call was made since"
 
 
-@pytest.mark.parametrize("tick", ["step", "manual"])
+@pytest.mark.parametrize("tick", [pytest.param("step", marks=pytest.mark.slow), "manual"])
 def test_goal_hijack_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes(tmp_path: Path, tick: str) -> None:
     path = tmp_path / "runs.db"
     config = {"metrics": ["goal_hijack"], "tick": tick}

@@ -206,7 +206,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("end", ["kill", "close"])
+@pytest.mark.parametrize("end", [pytest.param("kill", marks=pytest.mark.slow), "close"])
 def test_blocks_a_restart_in_the_middle_of_a_block_changes_nothing(tmp_path: Path, end: str) -> None:
     path = tmp_path / "s.db"
     if end == "kill":

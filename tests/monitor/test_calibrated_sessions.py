@@ -183,7 +183,8 @@ def test_calibrated_sessions_a_label_needs_a_store_and_must_be_one(path: Path) -
         m.label_run("good")
 
 
-@pytest.mark.parametrize("ended", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [True, False])
 def test_calibrated_sessions_a_run_is_known_or_goes_on_although_its_process_was_killed(path: Path, ended: bool) -> None:
     script = (
         "import os, sys; from coherence.monitor.monitor import Monitor\n"

@@ -45,7 +45,7 @@ def test_only_a_confirmed_treatment_is_delivered(tmp_path: Path) -> None:
     check_replay(path)
 
 
-@pytest.mark.parametrize("tick", ["step", "event", "manual"])
+@pytest.mark.parametrize("tick", ["step", pytest.param("event", marks=pytest.mark.slow), "manual"])
 def test_a_session_with_guidance_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
     path = tmp_path / "s.db"
     for _ in range(2):

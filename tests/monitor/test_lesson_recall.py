@@ -222,7 +222,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("until", ["tried", pytest.param("solved", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("until", ["tried", "solved"])
+@pytest.mark.slow
 def test_lesson_recall_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_nothing_twice(
     tmp_path: Path, until: str
 ) -> None:

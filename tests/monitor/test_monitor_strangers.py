@@ -138,6 +138,7 @@ def test_monitor_tool_call_keeps_what_can_be_read_beside_an_argument_that_cannot
     assert fault.message.startswith("arguments: Speaking cannot be read: ")
 
 
+@pytest.mark.slow
 def test_monitor_tool_call_asks_a_type_that_hangs_once_in_a_thousand_calls() -> None:
     m, asked = monitor(), list[int]()
 

@@ -102,6 +102,7 @@ def test_recorder_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full
 
 
 @posix
+@pytest.mark.slow
 def test_recorder_a_kill_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "s.db", 2, "batched", 7)
 

@@ -70,7 +70,13 @@ def check(path: Path, agent: str = "main") -> Report:
 
 
 @pytest.mark.parametrize(
-    ("tick", "steps"), [("step", 60), ("event", 40), pytest.param("manual", 120, marks=pytest.mark.slow)]
+    ("tick", "steps"),
+    [
+        ("step", 25),
+        ("event", 40),
+        pytest.param("step", 60, marks=pytest.mark.slow),
+        pytest.param("manual", 120, marks=pytest.mark.slow),
+    ],
 )
 def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str, steps: int) -> None:
     path = tmp_path / "runs.db"

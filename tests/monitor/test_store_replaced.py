@@ -53,8 +53,18 @@ def rename(path: Path) -> None:
     path.rename(path.with_name("kept.db"))
 
 
-@pytest.mark.parametrize("lose", [remove, rename, Path.unlink])
-@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize(
+    ("lose", "durability"),
+    [
+        (remove, "batched"),
+        (rename, "full"),
+        (Path.unlink, "batched"),
+        *(
+            pytest.param(lose, durability, marks=pytest.mark.slow)
+            for lose, durability in ((remove, "full"), (rename, "batched"), (Path.unlink, "full"))
+        ),
+    ],
+)
 def test_monitor_whose_file_is_gone_writes_all_that_it_holds_to_a_new_one(
     path: Path, lose: Callable[[Path], None], durability: Durability, caplog: pytest.LogCaptureFixture
 ) -> None:

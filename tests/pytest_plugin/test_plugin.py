@@ -21,6 +21,8 @@ pytest_plugins = ["pytester"]
 ROOM = "coherence.pytest_plugin.plugin"
 # An installation of this package brings it by itself.
 LOADED = [] if "coherence" in {point.name for point in entry_points(group="pytest11")} else ["-p", ROOM]
+# Plug-ins of others that may be installed here: each run would load them once more, a second or two of imports.
+WITHOUT = [word for name in ("langsmith_plugin", "phoenix", "anyio", "cacheprovider") for word in ("-p", f"no:{name}")]
 
 OPTIONS = """
 import pytest
@@ -88,7 +90,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, *options: str) -> pytest.RunResult:
-    return project.runpytest_inprocess(*LOADED, "-p", "no:cacheprovider", *options)
+    return project.runpytest_inprocess(*LOADED, *WITHOUT, *options)
 
 
 def section(result: pytest.RunResult) -> list[str]:
@@ -224,10 +226,10 @@ def test_plugin_is_found_by_its_entry_point_and_warns_of_nothing(project: pytest
     assert points[1]
     (info / "entry_points.txt").write_text("".join(points[1:]))
     project.makeini("[pytest]\nfilterwarnings = error\n")
-    code = "import coherence, pytest, sys; sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'and_good']))"
+    code = "import coherence, pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
     paths = os.pathsep.join((str(info.parent), os.environ.get("PYTHONPATH", "")))
     result = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, "-q", *WITHOUT, "-k", "and_good"],
         cwd=project.path,
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
@@ -243,7 +245,7 @@ def test_plugin_leaves_runs_alone_that_use_none_of_it(project: pytest.Pytester) 
         "    named = [n for n in ('numpy', 'msgspec', 'coherence.monitor', 'coherence.report') if n in sys.modules]\n"
         "    assert named == []\n"
     )
-    command = [sys.executable, "-m", "pytest", *LOADED, "-p", "no:cacheprovider", "-q"]
+    command = [sys.executable, "-m", "pytest", *LOADED, *WITHOUT, "-q"]
     result = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
     assert "coherence" not in result.stdout

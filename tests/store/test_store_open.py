@@ -318,7 +318,9 @@ def test_transaction_a_file_that_may_not_grow_keeps_what_was_there(path: Path, i
 
 
 @posix
-@pytest.mark.parametrize("start", ["missing", "empty", "version 1", "damaged"])
+@pytest.mark.parametrize(
+    "start", ["missing", "damaged", *(pytest.param(start, marks=pytest.mark.slow) for start in ("empty", "version 1"))]
+)
 def test_open_store_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
     path = tmp_path / "store.db"
     if start == "empty":

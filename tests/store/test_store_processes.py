@@ -40,7 +40,13 @@ def append_singly(path: Path, name: str, count: int) -> None:
 
 
 @posix
-@pytest.mark.parametrize("names", [["s0", "s1", "s2", "s3"], ["s"] * 4], ids=["own sessions", "one session"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["s0", "s1", "s2", "s3"], id="own sessions", marks=pytest.mark.slow),
+        pytest.param(["s"] * 4, id="one session"),
+    ],
+)
 def test_transaction_four_processes_write_250_events_each(tmp_path: Path, names: list[str]) -> None:
     path = tmp_path / "store.db"
     sessions = make(path, *dict.fromkeys(names))
@@ -223,6 +229,7 @@ def test_leaving_a_transaction_in_a_child_changes_nothing(tmp_path: Path) -> Non
 
 
 @posix
+@pytest.mark.slow
 def test_fork_waits_for_other_threads_to_finish(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = make(path, "s")

@@ -116,7 +116,9 @@ def test_store_of_an_earlier_version_is_gone_on_with(tmp_path: Path, name: str) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize(
+    "name", [VERSIONS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in VERSIONS[1:-1]), VERSIONS[-1]]
+)
 def test_store_of_an_earlier_version_is_upgraded_once_by_processes_that_open_it_at_once(
     tmp_path: Path, name: str
 ) -> None:

@@ -109,6 +109,7 @@ def test_run_refuses_a_call_which_the_server_never_sees(tmp_path: Path) -> None:
     assert [each.tool_name for each in acts(tmp_path / "runs.db") if isinstance(each, ToolCall)] == ["ls"]
 
 
+@pytest.mark.slow
 def test_run_a_budget_of_the_settings_ends_calls(tmp_path: Path) -> None:
     config = tmp_path / "coherence.toml"
     config.write_text("[budget]\ncalls = 1\n")
