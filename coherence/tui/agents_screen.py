@@ -108,11 +108,14 @@ class AgentsScreen(WatchScreen):
         """Take an overview or the session of the card."""
         super().take(answer)
         if answer.name == "overview" and not answer.error:
+            on_first = self._is_on_first()
             asked, self._overview = answer.value
             self._hear(answer.value[1])
             self.draw()
             if self._turned and asked == self.filter:
                 self._turned = False
+                self._choose_first()
+            elif on_first:
                 self._choose_first()
         elif answer.name == "card":
             self._view = answer.value
@@ -149,6 +152,11 @@ class AgentsScreen(WatchScreen):
                 self._choose_first()
         self._draw_card()
         self._draw_keys(bare)
+
+    def _is_on_first(self) -> bool:
+        """Tell whether the cursor is on the worst session: it stays there, and nobody misses a worse one."""
+        lines = () if self._overview is None else self._overview.lines
+        return bool(lines) and self.filter.sort == "worst" and self.chosen == key_of(lines[0])
 
     def _choose_first(self) -> None:
         """Choose the first session of the order, which may stand below the one that started it."""
