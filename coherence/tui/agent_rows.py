@@ -133,7 +133,7 @@ def cause_of(line: SessionLine) -> str:
     """Return why a light is what it is, after the calls that were refused; empty if there is nothing to say."""
     cause = f"{line.decision}: {line.cause}" if line.decision != "continue" and line.cause else line.cause
     refused = f"{number_of(line.refused, 'call')} refused" if line.refused else ""
-    return "; ".join(filter(None, (refused, cause)))
+    return cause if cause.startswith(refused) else f"{refused}; {cause}" if cause else refused
 
 
 def trend(line: SessionLine, width: int) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ VERDICTS = {
     "better": ("+", "better after it", "good"),
     "worse": ("-", "no better after it", "error"),
     "mixed": ("~", "mixed after it", "dim"),
+    "same": ("=", "the same after it", "dim"),
     "": ("·", "", "dim"),
 }
 """Verdict on what came after guidance -> its sign, its words and their style."""
@@ -71,8 +72,10 @@ def _is_known(firing: FiringView) -> bool:
 
 
 def refused_words(refusal: RefusalView) -> str:
-    """Return what was refused, and how often in a row."""
-    return f"{refusal.tool or 'all calls'}{f', {refusal.count:,} times' if refusal.count > 1 else ''}"
+    """Return what was refused, and how often a tool was."""
+    if not refusal.tool:
+        return "all calls"
+    return f"{refusal.tool}{f', {refusal.count:,} times' if refusal.count > 1 else ''}"
 
 
 def told_rows(

@@ -50,7 +50,8 @@ def _page() -> list[Line]:
     lines.append((("                 ", "dim"), *marks[4:]))
     verdicts = [(f"{sign} {words or 'not known'}  ", style) for sign, words, style in VERDICTS.values()]
     lines.append((("  guidance       ", "dim"), *verdicts[:2]))
-    lines.append((("                 ", "dim"), *verdicts[2:], (f"{REFUSED} refused", "red")))
+    lines.append((("                 ", "dim"), *verdicts[2:4]))
+    lines.append((("                 ", "dim"), *verdicts[4:], (f"{REFUSED} refused", "red")))
     outcomes = [(f"{sign} {outcome}  ", style) for outcome, (sign, style) in OUTCOMES.items()]
     lines.append((("  outcome        ", "dim"), *outcomes))
     return lines

@@ -18,7 +18,7 @@ from coherence.tui.figures import ago, cost, number, percent
 from coherence.tui.guidance_rows import name_of, told_rows
 from coherence.tui.line_view import HelpLine, Lines, LineView, RowList
 from coherence.tui.lines import Line, cut, first_lines, named, width_of
-from coherence.tui.palette import DECISION_STYLES, LETTERS, MARK_STYLES, MARKS, OUTCOMES, SHAPES
+from coherence.tui.palette import DECISION_STYLES, LABEL_STYLES, LETTERS, MARK_STYLES, MARKS, OUTCOMES, SHAPES
 from coherence.tui.reader import TROUBLE, Answer
 from coherence.tui.step_lines import line_of, lines_of
 from coherence.tui.watch_screen import WatchScreen, trouble_lines
@@ -32,6 +32,9 @@ WIDE = 130
 
 TALL = 34
 """Lines of a terminal from which on there is room for the whole reason of the light."""
+
+COMMENT = 30
+"""Cells of the comment on a label."""
 
 LEAST_NAMES = 16
 """Cells of the names of agent and session at least."""
@@ -246,7 +249,8 @@ class SessionScreen(WatchScreen):
         outcome: Line = ((f"  {sign} {line.outcome}", style),) if sign else ()
         muted = (("  muted", "dim"),) if self.key in self.face.muted else ()
         state = f"{SHAPES[line.band]} {LETTERS[line.band]} {number(line.index)}"
-        label = ((f"  [{line.label}]", "good" if line.label == "good" else "error"),) if line.label else ()
+        comment = f": {cut(view.comment, COMMENT)}" if view.comment else ""
+        label = ((f"  [{line.label}{comment}]", LABEL_STYLES.get(line.label, "")),) if line.label else ()
         live: Line = (
             (("  live", "good"),) if line.live else ((f"  {ago(self.face.clock() - line.last_ts)} ago", "dim"),)
         )

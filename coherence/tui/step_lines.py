@@ -93,7 +93,8 @@ def _head(step: StepView, width: int, now: float) -> Line:
         (f"  {step.decision}", DECISION_STYLES[step.decision]),
     ]
     events = f"  events {step.first}–{step.last}" if step.last > step.first else f"  event {step.first}"
-    at = f"  {when(step.events[-1].ts, now)}" if step.events else ""
+    lived = [event.ts for event in step.events if event.kind != "feedback"]  # a label may come days later
+    at = f"  {when(lived[-1], now)}" if lived else ""
     head: Line = ((f" step {step.step}  ", "title"), *light(step.band, step.index), *measured, (events, "dim"))
     room = width - width_of(head)
     return (*head, (at if len(at) <= room else at.partition(" (")[0], "dim"))

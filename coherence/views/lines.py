@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from coherence.core.decisions import KINDS
+from coherence.core.readings import number_of
 from coherence.store.rows import SessionRow
 from coherence.store.tally import BANDS, FROM_BEST, Tally
 from coherence.views.shapes import SessionLine
@@ -53,7 +54,7 @@ def line_of(
         worst=BANDS[tally.worst],
         index=tally.index,
         pressure=tally.pressure,
-        cause=words[1] or missed_text(tally),
+        cause=words[1] or missed_text(tally) or _refused_text(tally),
         decision=tally.decision,
         strip=tally.strip,
         spark=tuple(tally.spark),
@@ -89,6 +90,10 @@ def missed_text(tally: Tally) -> str:
     return f"not measured: the newest {tally.missed:,} measurements failed, or came too late (see its faults)"
 
 
+def _refused_text(tally: Tally) -> str:
+    return f"{number_of(tally.refused, 'call')} refused; otherwise on course" if tally.refused else ""
+
+
 def _in_trouble(tally: Tally) -> bool:
     return tally.decision in KINDS[2:] or tally.band in "or" or tally.missed >= MISSED
 
@@ -98,6 +103,7 @@ ORDERS: dict[str, Callable[[SessionRow, Tally], tuple[object, ...]]] = {
     "worst": lambda row, tally: (
         # of those in trouble, the ones that can still be helped come first
         (2 if tally.ended == 0 else 1) * -_in_trouble(tally),
+        -(tally.refused > 0) if not _in_trouble(tally) else 0,
         -KINDS.index(tally.decision) if tally.decision in KINDS[2:] else 0,
         -FROM_BEST.index(tally.band),
         -FROM_BEST.index(tally.worst),

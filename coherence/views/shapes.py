@@ -167,8 +167,8 @@ class FiringView(msgspec.Struct, frozen=True):
     effect: str
     """Outcome in words; ``not measured yet`` before there is one, no figures of what is not known to have arrived."""
     verdict: str
-    """``better``, ``worse`` or ``mixed``: how things stood after it, which is no proof that it was the reason; empty if
-    nothing is known, or it was not delivered."""
+    """``better``, ``worse``, ``mixed`` or ``same``: how things stood after it, which is no proof that it was the
+    reason; empty if nothing is known, or it was not delivered."""
     label: str | None
     lesson: int | None = None
     """Id of the lesson whose fix the text names."""
@@ -191,7 +191,7 @@ class RefusalView(msgspec.Struct, frozen=True):
     agent: str = ""
     session: str = ""
     count: int = 1
-    """Decisions in a row that refused all calls, of which this is the newest."""
+    """Refusals of this kind, of which this is the newest."""
     since: int = 0
     """Number of the first one's event."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import msgspec
 
@@ -133,19 +133,25 @@ def _firing(
 
 
 def _joined(refusals: Iterable[RefusalView]) -> tuple[RefusalView, ...]:
-    """Return refusals, the newest first: those in a row that refuse all calls for the same rules are one."""
+    """Return refusals, the newest first: those that say the same again are one, up to the next that was labelled."""
     found: list[RefusalView] = []
+    same: dict[Hashable, int] = {}
     for each in refusals:
-        newer = found[-1] if found else None
-        if newer is not None and _kind_of(newer) == _kind_of(each) and not each.tool and each.label is None:
-            found[-1] = msgspec.structs.replace(newer, count=newer.count + 1, since=each.seq)
+        kind = _kind_of(each)
+        if kind in same and each.label is None:
+            newer = found[same[kind]]
+            found[same[kind]] = msgspec.structs.replace(newer, count=newer.count + 1, since=each.seq)
         else:
+            same[kind] = len(found)
             found.append(msgspec.structs.replace(each, since=each.seq))
     return tuple(found)
 
 
-def _kind_of(refusal: RefusalView) -> tuple[object, ...]:
-    return refusal.tool, refusal.unblocked, refusal.reason, set(refusal.rules)
+def _kind_of(refusal: RefusalView) -> Hashable:
+    # what is refused for the agent's conduct is refused for the same reason, however often that is said in new figures
+    of_one_call = bool({*refusal.rules} & {*OF_ONE_CALL})
+    why = refusal.why if of_one_call else ""
+    return refusal.tool, refusal.unblocked, refusal.reason, frozenset(refusal.rules), why
 
 
 def _answer(event: EventRow) -> Feedback | None:
@@ -216,14 +222,18 @@ def effect_in_words(outcomes: Sequence[FiringOutcomeRow]) -> str:
         told.append("error resolved" if found.error_resolved else "error not resolved")
     if found.tool_switched:
         told.append("another tool")
-    task = next((each.task_success for each in outcomes if each.task_success is not None), None)
+    task = _task_of(outcomes)
     if task is not None:
         told.append("task succeeded" if task else "task failed")
     return "; ".join(told) or f"unknown {when}"
 
 
+def _task_of(outcomes: Sequence[FiringOutcomeRow]) -> bool | None:
+    return next((each.task_success for each in outcomes if each.task_success is not None), None)
+
+
 def verdict_of(outcomes: Sequence[FiringOutcomeRow]) -> str:
-    """Return how things stood after a firing, beside before: ``better``, ``worse``, ``mixed``, or empty = unknown.
+    """Return how things stood after a firing: ``better``, ``worse``, ``mixed`` or ``same``; empty if nothing is known.
 
     The outcome of the task counts where neither error nor pressure tells more.
 
@@ -233,6 +243,8 @@ def verdict_of(outcomes: Sequence[FiringOutcomeRow]) -> str:
     'better'
     >>> verdict_of([FiringOutcomeRow(firing="x-1", horizon=5, error_resolved=True, pressure_change=-0.2)])
     'mixed'
+    >>> verdict_of([FiringOutcomeRow(firing="x-1", horizon=5, pressure_change=0.01)])
+    'same'
     """
     found = shown_outcome(outcomes)
     if found is None:
@@ -240,8 +252,9 @@ def verdict_of(outcomes: Sequence[FiringOutcomeRow]) -> str:
     signs = {found.error_resolved} if found.error_resolved is not None else set[bool]()
     if found.pressure_change is not None and abs(found.pressure_change) >= CHANGE:
         signs.add(found.pressure_change > 0)
-    if not signs and found.task_success is not None:
-        signs = {found.task_success}
+    task = _task_of(outcomes)
+    if not signs and task is not None:
+        signs = {task}
     if len(signs) == 2:
         return "mixed"
-    return "" if not signs else "better" if True in signs else "worse"
+    return "same" if not signs else "better" if True in signs else "worse"

@@ -121,6 +121,33 @@ def test_refusals_are_told_with_their_end_and_label_as_by_explain(path: Path) ->
         assert two.seq in [each.seq for each in step.refusals] and step.decision == "block"
 
 
+def test_refusals_of_a_kind_are_told_as_one_unless_they_differ_in_what_they_refuse(path: Path) -> None:
+    with begun(path, goal="Tell me what is in this folder.") as m:
+        for command in ("rm -rf /", "rm -rf /", "rm -rf ~", "rm -rf /"):
+            assert m.check("Bash", {"command": command}).kind == "block"
+    with Views(path) as views:
+        line, refusals = views.overview().lines[0], views.session("a", "s").refusals
+    assert (line.band, line.refused, line.cause[:9]) == ("unknown", 4, "rm -rf / ")
+    assert [(each.tool, each.count, each.why[:9]) for each in refusals] == [
+        ("Bash", 3, "rm -rf / "),
+        ("Bash", 1, "rm -rf ~ "),
+    ]
+
+
+def test_overview_a_session_on_course_whose_calls_were_refused_stands_above_calm_ones(path: Path) -> None:
+    with begun(path, session="refused") as m:
+        works(m, 2)
+        m.check("Bash", {"command": "rm -rf /"})
+        works(m, 1)
+        m.outcome(success=True)
+    with begun(path, session="calm") as m:
+        works(m, 2)
+    with Views(path) as views:
+        one, other = views.overview().lines
+    assert (one.session, one.band, one.cause) == ("refused", "green", "1 call refused; otherwise on course")
+    assert (other.session, other.cause) == ("calm", "")
+
+
 def test_refusals_of_all_calls_in_a_row_are_told_as_one(path: Path) -> None:
     with begun(path, goal="Tell me what is in this folder.", budget={"tokens": 100}) as m:
         refused = []

@@ -136,11 +136,12 @@ export function open(root, [agent, session], query) {
 
   function showStepNumber() {
     if (!step) return;
+    const took = step.events.findLast((event) => event.kind !== "feedback"); // a label may come days later
     show(frame.number, `Step ${count(step.step)}`);
     show(
       frame.of,
       step.step <= (view?.line.steps ?? 0) && ` of ${count(view.line.steps)}`,
-      step.events.length > 0 && [" ", el("small", {}, time(step.events.at(-1).ts))],
+      took && [" ", el("small", {}, time(took.ts))],
     );
   }
 

@@ -8,6 +8,7 @@ const VERDICTS = {
   better: ["good", "✓ better after it"],
   worse: ["bad", "✗ not better after it"],
   mixed: ["", "± mixed after it"],
+  same: ["", "= the same after it"],
 };
 const MEASURED =
   "measured before and after; other things may have changed too; Experiments compares with withheld guidance";
@@ -90,13 +91,13 @@ export function firing(one, acts) {
   );
 }
 
-/** Say what was refused, and how often in a row. */
+/** Say what was refused, and how often. */
 function refused(one) {
-  if (one.count > 1) return `Calls were refused ${count(one.count)} times`;
-  return one.tool ? `${one.tool} was refused` : "Calls are refused";
+  if (!one.tool) return one.unblocked ? "All calls were refused" : "All calls are refused";
+  return one.count > 1 ? `${one.tool} was refused ${count(one.count)} times` : `${one.tool} was refused`;
 }
 
-/** Show a refusal, or several in a row. */
+/** Show a refusal, or several of a kind. */
 export function refusal(one, acts) {
   return el(
     "li",
