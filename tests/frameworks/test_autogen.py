@@ -159,7 +159,7 @@ def test_guide_alone_changes_a_request_and_only_a_copy(guide: bool | None) -> No
         else:
             seen = run(agent_of(client, tools))
         assert "returned the same error" not in str(seen)
-    hints = [request for request in asked if "Bash returned the same error" in request[-1][1]]
+    hints = [request for request in asked if "bash returned the same error" in request[-1][1]]
     assert bool(hints) == (guide is True)
     assert (asked == alone) == (guide is not True)
 

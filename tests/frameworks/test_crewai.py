@@ -255,7 +255,7 @@ def test_coherence_crew_with_guide_tells_the_agent_on_a_copy_of_its_messages() -
     hinted = [body[-1]["content"] for body in bodies if body[-1]["role"] == "user"]
     # The first request ends with the task; the second follows one error, which needs no hint yet.
     assert [body[-1]["role"] for body in bodies] == ["user", "tool", "user", "user"]
-    assert hinted[1].startswith("Bash returned the same error 2 times")
+    assert hinted[1].startswith("bash returned the same error 2 times")
     assert hinted[1] not in [each["content"] for each in bodies[3]]
     assert len(fired) >= 1
 
@@ -270,7 +270,7 @@ def test_coherence_crew_tells_the_agent_again_what_was_lost_with_a_request() -> 
         crew(task(shop)).kickoff()
         first, second = (asked.body["messages"][-1]["content"] for asked in stub.asked[2:])
     assert first == second
-    assert first.startswith("Bash returned the same error 2 times")
+    assert first.startswith("bash returned the same error 2 times")
 
 
 def _bodies(watch: Any) -> list[Any]:

@@ -162,7 +162,7 @@ def test_guide_alone_changes_a_request_and_only_a_copy(guide: bool | None) -> No
         else:
             agent.run(GOAL)
         assert "returned the same error" not in str(agent.memory.get_full_steps())
-    hints = [request for request in asked if "Bash returned the same error" in request[-1][1]]
+    hints = [request for request in asked if "bash returned the same error" in request[-1][1]]
     assert bool(hints) == (guide is True)
     assert (asked == alone) == (guide is not True)
 

@@ -246,7 +246,7 @@ def test_wrap_with_guide_tells_the_agent_once_and_counts_it_as_delivered(api: st
     told = [_told(body) for body in bodies]
     # 12 requests: the first and the one with the first error need no hint; each other error is one more than before
     assert [bool(text) for text in told] == [False] * 2 + [True] * 10
-    assert told[2].startswith('Bash returned the same error 2 times for the same command: "ImportError')
+    assert told[2].startswith('bash returned the same error 2 times for the same command: "ImportError')
     assert 0 < len(delivered) <= 10
     users = [each.content for each in events_of(monitor, Message) if each.role == "user"]
     assert users == [GOAL]

@@ -270,7 +270,7 @@ def test_wrap_with_guide_tells_the_agent_and_never_changes_what_the_caller_gave(
             monitor.tool_result("ImportError: no module named yaml", error=True)
         assert [each for each in events_of(monitor, Message) if each.firing] == []
         ask(client)
-        assert "Bash returned the same error 3 times" in stub.asked[0].raw.decode()
+        assert "bash returned the same error 3 times" in stub.asked[0].raw.decode()
         assert len([each for each in events_of(monitor, Message) if each.firing]) == 1
         # the agent is told; the user's own question counts as what it is
         assert [text for role, text in said(monitor) if role == "user"] == ["Hello"]
