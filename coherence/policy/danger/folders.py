@@ -69,7 +69,8 @@ _MAKES = lazy_regex(
 )
 """Commands that make the folders that they name."""
 _BUILDS = lazy_regex(
-    r"(?:^|&&|[;\n])\s*(?:\w+=\S*\s+)*(?:npx |(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:build|install|ci|compile|generate)"
+    r"(?:^|&&|[;\n])[^\S\n]*(?:\w+=\S*\s+)*"
+    r"(?:npx |(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:build|install|ci|compile|generate)"
     r"|tsc\b|make\b|ninja\b|cmake\b|cargo\b|go (?:build|generate)|mvn\b|\.?/?gradlew?\b|bazel\b|sphinx-build\b|mkdocs\b"
     r"|hugo\b|jekyll\b|webpack\b|vite\b|rollup\b|dotnet\b|python3? -m (?:build|sphinx|venv|mkdocs)|terraform init)"
 )
