@@ -10,7 +10,7 @@ from coherence.core.readings import number_of
 
 
 class LeftOut(NamedTuple):
-    """What was not read of a store, and why."""
+    """Counts of the sessions of a store that were not read, by reason."""
 
     milder: int = 0
     """Sessions for which there was no room, all of them milder than those that were read."""

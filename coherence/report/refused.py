@@ -11,9 +11,8 @@ import msgspec
 from coherence.core.events import BLOCK, Feedback, Goal, Ticked
 from coherence.core.readings import excerpt
 from coherence.monitor.tick_result import Record
-from coherence.policy.one_call import OF_ONE_CALL
 from coherence.report.score import RefusedCall
-from coherence.views.told import lets_through
+from coherence.views.told import end_of_refusal
 
 CALL_LENGTH = 200
 WHY_LENGTH = 500
@@ -49,8 +48,6 @@ def _refused(
     assert isinstance(event, Ticked)
     assert result is not None
     blocking = [finding for finding in result.decision.findings if finding.acts == "block"]
-    # if it was not for what the call is itself, whatever ends a block ends it
-    stands = all(finding.rule not in OF_ONE_CALL for finding in blocking)
     until = next((other for other in renewed if other > seq), None)
     return RefusedCall(
         step=max(bisect_right(first_events, seq) - 1, 0),
@@ -58,7 +55,7 @@ def _refused(
         tool=event.tool_name or "",
         call=_in_words(event),
         why=excerpt(result.decision.message, WHY_LENGTH),
-        let_through=any(lets_through(at, answer, seq, stands, until) for at, answer in answers),
+        let_through=end_of_refusal(seq, blocking, answers, until) is not None,
     )
 
 

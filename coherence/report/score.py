@@ -67,7 +67,7 @@ class RefusedCall(msgspec.Struct, frozen=True):
     why: str
     """Message of the decision; empty where it is not kept."""
     let_through: bool = False
-    """Whether somebody ended the block afterwards."""
+    """``True`` if somebody ended the block afterwards."""
 
 
 class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def steps_in_words(self) -> str:
-        """How many steps there are and, of a long session, of how many they are the newest."""
+        """Number of steps and, of a long session, of how many they are the newest."""
         whole = number_of(self.earlier + self.count(), "step")
         return f"the newest {self.count():,} of {whole}" if self.earlier else whole
 

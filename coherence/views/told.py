@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import msgspec
 
+from coherence.core.decisions import Finding
 from coherence.core.events import BLOCK, Feedback, decode_event
 from coherence.core.readings import excerpt, number_of
 from coherence.policy.one_call import OF_ONE_CALL
@@ -90,10 +91,8 @@ class Told:
     ) -> RefusalView:
         decision = read_decision(refusal.decision)
         blocking = [] if decision is None else [each for each in decision.findings if each.acts == "block"]
-        # if it was not for what the call is itself, whatever ends a block ends it
-        stands = all(finding.rule not in OF_ONE_CALL for finding in blocking)
         until = next((mark.seq for mark in marks if mark.seq > refusal.seq and _replaces(mark)), None)
-        end = next((each for seq, each in answers if lets_through(seq, each, refusal.seq, stands, until)), None)
+        end = end_of_refusal(refusal.seq, blocking, answers, until)
         judged = [each.score for _, each in answers if each.decision == refusal.seq]
         return RefusalView(
             id=refusal.id,
@@ -168,25 +167,33 @@ def _replaces(mark: MarkRow) -> bool:
     return mark.kind == "goal" or (mark.kind == "refusal" and bool(mark.name))
 
 
-def lets_through(seq: int, answer: Feedback, refusal: int, stands: bool, until: int | None) -> bool:
-    """Tell whether an answer to a block, an event of this number, lets a refused call through.
+def end_of_refusal(
+    refusal: int, blocking: Sequence[Finding], answers: Sequence[tuple[int, Feedback]], until: int | None
+) -> Feedback | None:
+    """Return the answer that lets a refused call through, if there is one.
 
     Parameters
     ----------
-    seq, answer : int, Feedback
-        Number and content of the answer.
     refusal : int
         Number of the refused call.
-    stands : bool
-        True if it was not refused for what it is itself: whatever ends a block ends it.
+    blocking : sequence of Finding
+        Findings for which it was refused.
+    answers : sequence of (int, Feedback)
+        Answers to blocks with their numbers, oldest first.
     until : int or None
         Number of the next refused call or goal, from which on it is not the newest.
     """
-    if seq <= refusal or answer.score is not None:
-        return False
-    if answer.decision is not None:
-        return answer.decision == refusal
-    return stands or until is None or seq < until
+    # if it was not for what the call is itself, whatever ends a block ends it
+    stands = all(finding.rule not in OF_ONE_CALL for finding in blocking)
+
+    def ends(seq: int, answer: Feedback) -> bool:
+        if seq <= refusal or answer.score is not None:
+            return False
+        if answer.decision is not None:
+            return answer.decision == refusal
+        return stands or until is None or seq < until
+
+    return next((answer for seq, answer in answers if ends(seq, answer)), None)
 
 
 def shown_outcome(outcomes: Sequence[FiringOutcomeRow]) -> FiringOutcomeRow | None:

@@ -288,7 +288,7 @@ class Views:
                 for each, _ in self._courses.all()
                 if each.parent == agent and _same_run(each.session, session)
             ),
-            cause=self._courses.whole_cause(row),
+            cause=self._courses.whole_cause(row) if line.cause.endswith("…") else line.cause,
             comment=self._comment(row, line.label),
         )
 
